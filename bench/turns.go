@@ -19,10 +19,10 @@ import (
 
 // Rivalry says how two builds of the node are measured in turns: A, B, then B, A, and so on.
 type Rivalry struct {
-	Nodes       [2]string // the binaries
-	Rounds      int       // turns of each
-	Duration    time.Duration
-	Connections int // at most Traders
+	Nodes       [2]string     // the binaries
+	Rounds      int           // turns of each
+	Duration    time.Duration // of a turn, which a quarter of it precedes that does not count
+	Connections int           // at most Traders
 	Seed        uint64
 	Dir         string // where the data folders are made; empty is the system's temporary folder
 	Self        string // the binary that watches for hiccups
@@ -112,7 +112,7 @@ func (k *rivals) run(ctx context.Context) error {
 	}
 	for i := range k.sides {
 		s := &k.sides[i]
-		s.report.Beside = "version " + k.sides[1-i].report.Conditions.Node.Version
+		s.report.Beside = k.sides[1-i].report.besideName()
 		s.sum.conclude(s.report)
 		if err := s.node.stop(); err != nil {
 			return err
@@ -123,6 +123,19 @@ func (k *rivals) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// besideName is how the report of the other node names the node of this one.
+func (r *Report) besideName() string { return "version " + r.Conditions.Node.Version }
+
+// RanBeside reports whether both nodes took turns in one run, so that turn i of one report was
+// measured right before or after turn i of the other. Two copies of one report look the same if
+// the nodes were of one version.
+func (r *Report) RanBeside(other *Report) bool {
+	a, b := &r.Conditions, &other.Conditions
+	return a.Node != nil && b.Node != nil && a.Start.Equal(b.Start) &&
+		r.Beside == other.besideName() && other.Beside == r.besideName() &&
+		len(r.Turns) > 0 && len(r.Turns) == len(other.Turns)
 }
 
 // furnish starts one node, and gives it traders with money.
@@ -162,7 +175,7 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 	if err != nil {
 		return err
 	}
-	n := int(k.Duration.Seconds() * k.perSecond)
+	n := int(k.Duration.Seconds() * 5 / 4 * k.perSecond) // with the start of the turn
 	ops, err := (&contest{Comparison: Comparison{Seed: k.Seed}}).draw(ctx, w, round, max(n, 1000))
 	if err != nil {
 		return err
@@ -183,8 +196,38 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 		}
 		v := newVolley(k.sides[i].node.addr, k.Connections)
 		v.deal(ops, mine)
+		if err := k.settle(ctx); err != nil {
+			return err
+		}
 		if err := k.turn(ctx, &k.sides[i], v, round < 0); err != nil {
 			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+		}
+	}
+	return nil
+}
+
+// settle waits until no node works on after its turn, at most two seconds: what the one that went
+// first still does (its index, its collector) would slow down the one that goes next.
+func (k *rivals) settle(ctx context.Context) error {
+	const look, quiet = 50 * time.Millisecond, 10 * time.Millisecond // a tick of the CPU time
+	var last time.Duration
+	for range 40 {
+		a, err := k.sides[0].node.cpu()
+		if err != nil {
+			return err
+		}
+		b, err := k.sides[1].node.cpu()
+		if err != nil {
+			return err
+		}
+		if last > 0 && a+b-last <= quiet {
+			return nil
+		}
+		last = a + b
+		select {
+		case <-ctx.Done():
+			return Stopped(ctx)
+		case <-time.After(look):
 		}
 	}
 	return nil
@@ -204,6 +247,17 @@ func readdressed(ops []Op, requests []signed, clients []*trader.Client) []signed
 
 // turn is one turn of one node. A turn that only warms up is not reported.
 func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) error {
+	// What went before a turn (signing, or the other node's turn) is not a part of it: each turn
+	// begins with a quarter of its time that does not count, and goes on where that ended.
+	start := &trial{Run: Run{Duration: k.Duration / 4, Rounds: 2}, report: &Report{}, watch: k.watch}
+	if err := start.fire(ctx, v, s.node.cpu); err != nil {
+		return err
+	}
+	if start.report.Failure != "" {
+		return errors.New(start.report.Failure)
+	}
+	s.placed = append(s.placed, start.placed...)
+	s.report.Warmup += int(start.report.Operations)
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
 	if err := t.fire(ctx, v, s.node.cpu); err != nil {
 		return err
@@ -215,7 +269,7 @@ func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) err
 	s.placed = append(s.placed, t.placed...)
 	k.perSecond = max(k.perSecond, 1.5*got.Rate)
 	if warmup {
-		r.Warmup = int(got.Operations)
+		r.Warmup += int(got.Operations)
 		return nil
 	}
 	if got.CPUMicros == nil {

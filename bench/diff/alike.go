@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 
 	"clobd/bench"
 )
@@ -101,4 +102,23 @@ func interleaved(all []*bench.Report, n int) bool {
 		}
 	}
 	return with == n && len(all) == 2*n
+}
+
+// partners are the reports of side B, each at the place of the report of A with which it took
+// turns. They are nil unless each report took turns with one of the other side.
+func partners(a, b []*bench.Report) []*bench.Report {
+	if len(a) != len(b) {
+		return nil
+	}
+	var out []*bench.Report
+	left := slices.Clone(b)
+	for _, r := range a {
+		i := slices.IndexFunc(left, r.RanBeside)
+		if i < 0 {
+			return nil
+		}
+		out = append(out, left[i])
+		left = slices.Delete(left, i, i+1)
+	}
+	return out
 }

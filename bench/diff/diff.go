@@ -23,18 +23,38 @@ const (
 	Worse  = "worse"
 )
 
+// The tests, by which of them the samples allow.
+const (
+	Paired   = "paired sign-flip test"
+	Unpaired = "Mann-Whitney U test"
+)
+
+// Middle is the median of a side's samples and its interval of 95 %, whose ends are null if the
+// samples are too few.
+type Middle struct {
+	Median  float64  `json:"median"`
+	Low     *float64 `json:"low"`
+	High    *float64 `json:"high"`
+	Samples int      `json:"samples"`
+	spread  string   // of the interval, in percent
+}
+
 // Gauge is a figure of both sides.
 type Gauge struct {
-	Name string  `json:"name"`
-	A    float64 `json:"a"` // median
-	B    float64 `json:"b"`
-	// Percent is how much B is above A. It is null if the median of A is 0.
-	Percent  *float64 `json:"delta_percent"`
-	P        float64  `json:"p"`
-	SamplesA int      `json:"samples_a"`
-	SamplesB int      `json:"samples_b"`
-	Verdict  string   `json:"verdict"` // of B; Same unless P is at most Alpha
-	Note     string   `json:"note,omitempty"`
+	Name string `json:"name"`
+	A    Middle `json:"a"`
+	B    Middle `json:"b"`
+	Test string `json:"test"`
+	// Percent is how much B is above A: by the geometric mean of the ratios of pairs, or by the
+	// medians of sides that are not paired. It is null if the median of A is 0.
+	Percent *float64 `json:"delta_percent"`
+	// Low and High are the interval of Percent with 95 % confidence. They are null without pairs, and
+	// with less than six.
+	Low     *float64 `json:"delta_percent_low"`
+	High    *float64 `json:"delta_percent_high"`
+	P       float64  `json:"p"`
+	Verdict string   `json:"verdict"` // of B; Same unless P is at most Alpha
+	Note    string   `json:"note,omitempty"`
 }
 
 // Outcome is what a comparison came to.
@@ -49,7 +69,13 @@ type Outcome struct {
 type gauge struct {
 	name, format string
 	less         bool // is better
-	of           func(p *bench.Part) *float64
+	of           func(t *turn) *float64
+}
+
+// turn is a turn of a run, or a run that has none.
+type turn struct {
+	bench.Part
+	corrected *bench.Latency // nil in a closed loop
 }
 
 // The names of the figures that decide.
@@ -61,15 +87,28 @@ const (
 // gauges are all figures.
 func gauges() []gauge {
 	return []gauge{
-		{cpuName, "%.2f", true, func(p *bench.Part) *float64 { return p.CPUMicros }},
-		{rateName, "%.0f", false, func(p *bench.Part) *float64 { return &p.Rate }},
-		{"p50 µs", "%.1f", true, func(p *bench.Part) *float64 { return &p.P50 }},
-		{"p99 µs", "%.1f", true, func(p *bench.Part) *float64 { return &p.P99 }},
+		{cpuName, "%.2f", true, func(t *turn) *float64 { return t.CPUMicros }},
+		{rateName, "%.0f", false, func(t *turn) *float64 { return &t.Rate }},
+		{"p50 µs", "%.1f", true, func(t *turn) *float64 { return &t.P50 }},
+		{"p99 µs", "%.1f", true, func(t *turn) *float64 { return &t.P99 }},
+		{"corrected p50 µs", "%.1f", true, func(t *turn) *float64 {
+			if t.corrected == nil {
+				return nil
+			}
+			return &t.corrected.P50
+		}},
+		{"corrected p99 µs", "%.1f", true, func(t *turn) *float64 {
+			if t.corrected == nil {
+				return nil
+			}
+			return &t.corrected.P99
+		}},
 	}
 }
 
-// Reports compares the reports of two sides. Each side has at least one. Sides that measured
-// different things, or different machines, are an error unless force is set.
+// Reports compares the reports of two sides. Each side has at least one. If each report of A took
+// turns with one of B, the rounds are compared in pairs. Sides that measured different things, or
+// different machines, are an error unless force is set.
 func Reports(a, b []*bench.Report, force bool) (*Outcome, error) {
 	if err := figured(a, b); err != nil {
 		return nil, err
@@ -79,12 +118,17 @@ func Reports(a, b []*bench.Report, force bool) (*Outcome, error) {
 		return nil, errors.New("the sides cannot be compared: " + strings.Join(refused, "; "))
 	}
 	out := &Outcome{Warnings: append(refused, warnings...), Decides: rateName}
+	beside := partners(a, b)
+	one, other := turnsOf(a), turnsOf(b)
+	if beside != nil {
+		other = turnsOf(beside)
+	}
 	for _, g := range gauges() {
-		one, some := g.compare(samples(a, g.of), samples(b, g.of))
+		figure, some := g.compare(one, other, beside != nil)
 		if !some {
 			continue
 		}
-		out.Gauges = append(out.Gauges, one)
+		out.Gauges = append(out.Gauges, figure)
 		if g.name == cpuName {
 			out.Decides = cpuName
 		}
@@ -113,54 +157,98 @@ func figured(a, b []*bench.Report) error {
 	return nil
 }
 
-// samples are the values of a figure, one a turn. A run without turns is one turn. A turn that does
-// not know the figure is left out.
-func samples(reports []*bench.Report, of func(p *bench.Part) *float64) (all []float64) {
+// turnsOf are the turns of the reports. A run without turns is one turn.
+func turnsOf(reports []*bench.Report) (all []turn) {
 	for _, r := range reports {
-		turns := r.Turns
-		if len(turns) == 0 {
-			turns = []bench.Part{{Seconds: r.Seconds, Operations: r.Operations, Rate: r.Rate,
-				CPUMicros: r.CPUMicros, P50: r.ServiceMicros.P50, P99: r.ServiceMicros.P99}}
+		for i := range r.Turns {
+			all = append(all, turn{Part: r.Turns[i]})
 		}
-		for i := range turns {
-			if v := of(&turns[i]); v != nil && !math.IsNaN(*v) {
-				all = append(all, *v)
-			}
+		if len(r.Turns) == 0 {
+			all = append(all, turn{bench.Part{Seconds: r.Seconds, Operations: r.Operations, Rate: r.Rate,
+				CPUMicros: r.CPUMicros, P50: r.ServiceMicros.P50, P99: r.ServiceMicros.P99},
+				r.CorrectedMicros})
 		}
 	}
 	return all
 }
 
-// compare tests whether the sides differ. False means that a side does not know the figure.
-func (g *gauge) compare(a, b []float64) (Gauge, bool) {
-	if len(a) == 0 || len(b) == 0 {
+// samples are the values of a figure. A turn that does not know the figure is left out.
+func samples(turns []turn, of func(t *turn) *float64) (all []float64) {
+	for i := range turns {
+		if v := of(&turns[i]); v != nil && !math.IsNaN(*v) {
+			all = append(all, *v)
+		}
+	}
+	return all
+}
+
+// compare tests whether the sides differ. False means that a side does not know the figure. Turns
+// are compared in pairs if they are pairs and each has the figure, above 0.
+func (g *gauge) compare(a, b []turn, pairs bool) (Gauge, bool) {
+	x, y := samples(a, g.of), samples(b, g.of)
+	if len(x) == 0 || len(y) == 0 {
 		return Gauge{}, false
 	}
-	out := Gauge{Name: g.name, A: bench.Median(a), B: bench.Median(b), SamplesA: len(a),
-		SamplesB: len(b), Verdict: Same}
 	t := &benchmath.Thresholds{CompareAlpha: Alpha}
-	c := benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), t),
-		benchmath.NewSample(slices.Clone(b), t))
-	out.P = c.P
-	for _, w := range c.Warnings {
-		out.Note = w.Error()
+	left, right := benchmath.NewSample(slices.Clone(x), t), benchmath.NewSample(slices.Clone(y), t)
+	out := Gauge{Name: g.name, A: middle(left), B: middle(right), Test: Unpaired, Verdict: Same}
+	if pairs && len(x) == len(a) && len(y) == len(a) && slices.Min(x) > 0 && slices.Min(y) > 0 {
+		out.pair(x, y)
+	} else {
+		c := benchmath.AssumeNothing.Compare(left, right)
+		out.P = c.P
+		for _, w := range c.Warnings {
+			out.Note = w.Error()
+		}
+		if out.A.Median != 0 {
+			out.Percent = new(100 * (out.B.Median/out.A.Median - 1))
+		}
 	}
-	if out.A != 0 {
-		out.Percent = new(100 * (out.B/out.A - 1))
+	above := out.B.Median - out.A.Median
+	if out.Test == Paired {
+		above = *out.Percent
 	}
-	if c.P <= Alpha && out.A != out.B {
+	if out.P <= Alpha && above != 0 {
 		out.Verdict = Worse
-		if (out.B < out.A) == g.less {
+		if (above < 0) == g.less {
 			out.Verdict = Better
 		}
 	}
 	return out, true
 }
 
+// middle is the median of a sample with its interval.
+func middle(s *benchmath.Sample) Middle {
+	m := benchmath.AssumeNothing.Summary(s, 1-Alpha)
+	return Middle{m.Center, bound(m.Lo), bound(m.Hi), len(s.Values), m.PctRangeString()}
+}
+
+// bound is an end of an interval, nil if the interval has none there.
+func bound(v float64) *float64 {
+	if math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// pair compares turns that were measured beside each other.
+func (g *Gauge) pair(a, b []float64) {
+	logs := make([]float64, len(a))
+	for i := range a {
+		logs[i] = math.Log(b[i] / a[i])
+	}
+	s := paired(logs)
+	g.Test, g.P, g.Percent = Paired, s.p, new(100*(s.ratio-1))
+	if !math.IsInf(s.high, 1) {
+		g.Low, g.High = new(100*(s.low-1)), new(100*(s.high-1))
+		return
+	}
+	g.Note = "less than 6 rounds: no difference can be found"
+}
+
 // WriteText prints the table, what to know about it, and the verdict.
 func (o *Outcome) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "%-14s %12s %12s %9s %8s  %s\n", "figure", "A median", "B median", "delta", "p",
-		"samples")
+	fmt.Fprintf(w, "%-17s %17s %17s %26s %8s\n", "figure", "A median", "B median", "delta", "p")
 	for _, g := range gauges() {
 		for i := range o.Gauges {
 			if o.Gauges[i].Name == g.name {
@@ -178,35 +266,61 @@ func (o *Outcome) WriteText(w io.Writer) {
 func (g *Gauge) write(w io.Writer, format string) {
 	delta, verdict := g.delta(), g.Verdict
 	if verdict == Same {
-		delta, verdict = "~", "~ "+Same
+		verdict = "~ " + Same
+		if g.Test == Unpaired {
+			delta = "~"
+		}
 	}
 	if g.Note != "" {
 		verdict += " (" + g.Note + ")"
 	}
-	fmt.Fprintf(w, "%-14s %12s %12s %9s %8.3f  n=%d+%d  %s\n", g.Name, fmt.Sprintf(format, g.A),
-		fmt.Sprintf(format, g.B), delta, g.P, g.SamplesA, g.SamplesB, verdict)
+	fmt.Fprintf(w, "%-17s %17s %17s %26s %8.3f  %s  %s\n", g.Name, g.A.text(format), g.B.text(format),
+		delta, g.P, g.count(), verdict)
 }
 
-// delta is how much B is above A.
+// text is the median and the half width of its interval.
+func (m *Middle) text(format string) string {
+	return fmt.Sprintf(format, m.Median) + " ± " + m.spread
+}
+
+// delta is how much B is above A, with the interval of pairs.
 func (g *Gauge) delta() string {
 	if g.Percent == nil {
 		return "?"
 	}
-	return fmt.Sprintf("%+.1f%%", *g.Percent)
+	text := fmt.Sprintf("%+.1f%%", *g.Percent)
+	if g.Low != nil && g.High != nil {
+		text += fmt.Sprintf(" [%+.1f%%, %+.1f%%]", *g.Low, *g.High)
+	}
+	return text
 }
 
-// Sentence is the verdict in one line.
+// count is how many samples were compared.
+func (g *Gauge) count() string {
+	if g.Test == Paired {
+		return fmt.Sprintf("n=%d pairs", g.A.Samples)
+	}
+	return fmt.Sprintf("n=%d+%d", g.A.Samples, g.B.Samples)
+}
+
+// Sentence is the verdict in one line: the figure that decided, by how much the sides differ, and
+// by which test of how many samples.
 func (o *Outcome) Sentence() string {
 	for i := range o.Gauges {
 		g := &o.Gauges[i]
 		if g.Name != o.Decides {
 			continue
 		}
-		if g.Verdict == Same {
-			return fmt.Sprintf("%s in %s (p=%.3f, n=%d+%d)", Same, g.Name, g.P, g.SamplesA, g.SamplesB)
+		middles := ""
+		if g.Test == Unpaired {
+			middles = fmt.Sprintf(", medians %s and %s", g.A.text("%.2f"), g.B.text("%.2f"))
 		}
-		return fmt.Sprintf("B is %s: %s %s (p=%.3f, n=%d+%d)", g.Verdict, g.Name, g.delta(), g.P,
-			g.SamplesA, g.SamplesB)
+		found := "B is " + g.Verdict + ":"
+		if g.Verdict == Same {
+			found = Same + " in"
+		}
+		return fmt.Sprintf("%s %s %s%s (%s, p=%.3f, %s)", found, g.Name, g.delta(), middles, g.Test, g.P,
+			g.count())
 	}
 	return "there is no figure that both sides know"
 }

@@ -11,7 +11,7 @@ import (
 
 // TestKnownValues holds the test against the exact tables of Mann and Whitney's U.
 func TestKnownValues(t *testing.T) {
-	g := gauge{name: "x", less: true}
+	g := gauges()[0]
 	for _, c := range []struct {
 		a, b    []float64
 		p       float64
@@ -24,14 +24,23 @@ func TestKnownValues(t *testing.T) {
 		{[]float64{1, 2, 3, 4, 5, 6, 7, 8}, []float64{9, 10, 11, 12, 13, 14, 15, 16}, 2. / 12870, Worse},
 		{[]float64{7, 7, 7}, []float64{7, 7, 7}, 1, Same},
 	} {
-		got, some := g.compare(c.a, c.b)
-		if !some || math.Abs(got.P-c.p) > 1e-9 || got.Verdict != c.verdict {
+		got, some := g.compare(turnsWith(c.a), turnsWith(c.b), false)
+		if !some || math.Abs(got.P-c.p) > 1e-9 || got.Verdict != c.verdict ||
+			got.Test != Unpaired {
 			t.Errorf("%v and %v: p %v, %s; want %v, %s", c.a, c.b, got.P, got.Verdict, c.p, c.verdict)
 		}
 	}
-	if _, some := g.compare(nil, []float64{1}); some {
+	if _, some := g.compare(turnsWith(nil), turnsWith([]float64{1}), false); some {
 		t.Error("compared with a side that does not know the figure")
 	}
+}
+
+// turnsWith are turns of the given CPU times.
+func turnsWith(cpu []float64) (all []turn) {
+	for _, c := range cpu {
+		all = append(all, turn{Part: bench.Part{CPUMicros: &c}})
+	}
+	return all
 }
 
 // run is a report whose turns took the given CPU times.
@@ -59,7 +68,8 @@ func TestReports(t *testing.T) {
 	}
 	var text strings.Builder
 	worse.WriteText(&text)
-	for _, want := range []string{"n=6+6", "+10.0%", "B is worse: CPU µs/op", "~ no difference found"} {
+	for _, want := range []string{"n=6+6", "+10.0%", "B is worse: CPU µs/op +10.0%, medians 50.75 ± 2% and 55.80 ± 3% (Mann-Whitney",
+		"~ no difference found"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, text.String())
 		}

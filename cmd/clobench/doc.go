@@ -10,7 +10,7 @@
 //	clobench budget   CPU of an order by stage   ──► table beside floors
 //	clobench pages    pages anywhere in a long history ──► percentiles
 //	clobench turns    node A, node B, node B, node A …   ──► a report of each, and their difference
-//	clobench diff     reports of two sides             ──► medians, delta, p
+//	clobench diff     reports of two sides             ──► medians, delta, p, interval
 //	clobench page     reports                            ──► one HTML page
 //	clobench matching bare books, Exchange, peers       ──► ns per operation, results compared
 //	clobench order    one signed order                 ──► request and answer

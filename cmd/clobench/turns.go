@@ -17,7 +17,7 @@ import (
 type turnsCommand struct {
 	Nodes       []string      `name:"node" required:"" help:"The node's binary, twice: --node A --node B, or --node A,B."`
 	Rounds      int           `default:"8" help:"Turns of each node: A, B, then B, A, and so on."`
-	Duration    time.Duration `default:"1s" help:"How long each turn takes."`
+	Duration    time.Duration `default:"1s" help:"How long each turn takes, after a quarter of it that does not count."`
 	Connections int           `default:"64" help:"Connections that post signed orders, at most 64."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
 	Dir         string        `help:"Make the data folders in this one. Default: the system's temporary folder."`
