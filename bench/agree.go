@@ -38,7 +38,7 @@ func (a *Agreement) validate() error {
 	bad(a.Duration < time.Second || a.Duration%time.Second != 0, "a turn is no whole seconds, as wrk "+
 		"wants them")
 	bad(a.Connections < 1, "no connections")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // near is how far the medians of two tools may be apart.

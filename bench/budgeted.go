@@ -38,7 +38,7 @@ func (b *Budget) validate() error {
 	bad(b.Duration < 2*time.Second, "the duration is below 2 s: a profile takes whole seconds")
 	bad(b.Duration > time.Minute, "the duration is above a minute: give more rounds")
 	bad(b.Connections < 1 || b.Connections > Traders, "the connections are not in [1, 64]")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Budgeted is the result. The micros of Lines are those of one order. They add up to Micros, what

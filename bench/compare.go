@@ -48,7 +48,7 @@ func (c *Comparison) validate() error {
 	bad(c.Connections < 1, "%d connections", c.Connections)
 	bad(writes(c.What) && c.Connections > Traders,
 		"%d connections are more than %d: each has wallets of its own", c.Connections, Traders)
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // writes reports whether a comparison posts orders.
@@ -72,8 +72,22 @@ type Side struct {
 	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
 	// LoadMicros is the CPU time of the process that sent, per operation; sockets do not tell.
 	LoadMicros []float64 `json:"generator_cpu_micros_per_operation,omitempty"`
+	// Blamed are the turns whose figures the generator has made, as far as it tells.
+	Blamed []string `json:"invalid_turns,omitempty"`
 
 	server *child
+}
+
+// verdict is an error if the generator has made the figures of every second turn or of more: then
+// the medians are its own.
+func (s *Side) verdict() error { return mostly(s.Name, s.Blamed, len(s.Rates)) }
+
+// mostly is the error of medians over n turns, of which the generator is to blame for some.
+func mostly(name string, blamed []string, n int) error {
+	if 2*len(blamed) < n || len(blamed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("INVALID: %s: %d of %d turns: %s", name, len(blamed), n, blamed[0])
 }
 
 // Compared is the result: node and baseline, round by round, and the ratios of the medians.
@@ -102,6 +116,11 @@ const (
 	sideBaseline = "baseline"
 )
 
+// Verdict is nil if the medians of both sides are theirs and not the generator's.
+func (c *Compared) Verdict() error {
+	return errors.Join(c.Node.verdict(), c.Baseline.verdict())
+}
+
 // WriteText prints the comparison for people.
 func (c *Compared) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s: %.2f times the baseline's rate, %.2f times its CPU per operation (medians of "+
@@ -120,6 +139,9 @@ func (c *Compared) WriteText(w io.Writer) {
 		}
 	}
 	c.writeRounds(w)
+	if err := c.Verdict(); err != nil {
+		fmt.Fprintf(w, "  %v\n", err)
+	}
 	if c.Paced != nil {
 		c.Paced.writeText(w)
 	}
@@ -337,6 +359,9 @@ func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 	k.perSecond = max(k.perSecond, 1.5*r.Rate)
 	if g := r.Generator; g != nil {
 		s.LoadMicros = append(s.LoadMicros, g.CPUMicros)
+	}
+	if r.blame(); r.Invalid != "" {
+		s.Blamed = append(s.Blamed, r.Invalid)
 	}
 	if s == &k.out.Node {
 		k.placed = append(k.placed, t.placed...)

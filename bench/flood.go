@@ -34,7 +34,7 @@ func (f *Flood) validate() error {
 	bad(f.Rate < 1, "the rate of reads is below 1 a second")
 	bad(f.Readers < 1, "nobody reads")
 	bad(f.Connections < 1 || f.Connections > Traders, "the connections are not in [1, 64]")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Flooded is the result: by round, reads of an idle node and of one that is flooded.

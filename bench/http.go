@@ -247,7 +247,7 @@ func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Clie
 		}
 		return clients, to.desk.give(ctx, stakes(clients, to.market, t.Workload.trades))
 	}
-	clients, err := clientsOf(ctx, to.url, t.Keys)
+	clients, err := clientsOf(ctx, to.url, cmp.Or(t.Chain, chain), t.Keys)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Clie
 	for i := range ops {
 		ops[i].Trader %= uint16(len(clients))
 	}
-	return clients, provide(clients, to.market[0], need)
+	return clients, provide(ctx, clients, to.market[0], need)
 }
 
 // fireObserved sends the volley while the node's metrics are read, and while an audience listens if

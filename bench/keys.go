@@ -56,9 +56,10 @@ func ReadKeys(file string) ([][32]byte, error) {
 	return keys, nil
 }
 
-// clientsOf derives an API key for each private key. A node with a faucet gives a wallet its paper
-// money on that occasion.
-func clientsOf(ctx context.Context, url string, keys [][32]byte) ([]*trader.Client, error) {
+// clientsOf derives an API key for each private key, which signs for a chain. A node with a faucet
+// gives a wallet its paper money on that occasion.
+func clientsOf(ctx context.Context, url string, chain uint64, keys [][32]byte) (
+	[]*trader.Client, error) {
 	out := make([]*trader.Client, len(keys))
 	for i, key := range keys {
 		if ctx.Err() != nil {
@@ -110,20 +111,25 @@ func needs(ops []Op, wallets int) []funds {
 
 // purse is a wallet of a run at somebody's node, as its public listener shows it.
 type purse struct {
+	ctx    context.Context // that ends the waits of ask
 	client *trader.Client
 	market [2]engine.Token
 }
 
 // provide makes sure that each wallet holds what it needs, and splits collateral into shares where
 // those are missing. The error names each wallet that has too little.
-func provide(clients []*trader.Client, market [2]engine.Token, need []funds) error {
+func provide(ctx context.Context, clients []*trader.Client, market [2]engine.Token,
+	need []funds) error {
 	condition, err := conditionOf(clients[0], market)
 	if err != nil {
 		return err
 	}
 	var poor []error
 	for i, c := range clients {
-		p := purse{c, market}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p := purse{ctx, c, market}
 		if err := p.provide(condition, need[i]); err != nil {
 			poor = append(poor, fmt.Errorf("wallet %s: %w", c.Address, err))
 		}
@@ -174,11 +180,11 @@ func (p *purse) unused() error {
 	return nil
 }
 
-// leave cancels what a run has left of its wallets' orders.
+// leave cancels what a run has left of its wallets' orders, also after an interrupt.
 func leave(clients []*trader.Client) error {
 	var problems []error
 	for _, c := range clients {
-		p := purse{client: c}
+		p := purse{ctx: context.Background(), client: c}
 		_, err := p.ask(http.MethodDelete, "/cancel-all", nil)
 		problems = append(problems, err)
 	}
@@ -218,7 +224,11 @@ func (p *purse) ask(method, path string, body []byte) ([]byte, error) {
 		}
 		status := resp.StatusCode()
 		if busy := status == http.StatusTooManyRequests || status == 503; busy && try < 30 {
-			time.Sleep(time.Second)
+			select {
+			case <-p.ctx.Done():
+				return nil, p.ctx.Err()
+			case <-time.After(time.Second):
+			}
 			continue
 		}
 		if status != http.StatusOK {
@@ -257,7 +267,7 @@ func confirm(ctx context.Context, c *trader.Client, ids []engine.OrderID) (unkno
 		ID     string `json:"orderId"`
 		Status int    `json:"status"`
 	}
-	p := purse{client: c}
+	p := purse{ctx: ctx, client: c}
 	for len(ids) > 0 && ctx.Err() == nil {
 		n := min(len(ids), lookupsAtOnce)
 		list := make([]entry, n)

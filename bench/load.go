@@ -51,6 +51,7 @@ type Run struct {
 	// Keys are private keys whose wallets have funds already: L3 with URL and without Admin. Each is a
 	// wallet, and so bounds the connections.
 	Keys  [][32]byte
+	Chain uint64 // that Keys sign for; 0: 80002
 	Async bool   // L2 and L3 without URL: acknowledge before the sync, for measuring only
 	Dir   string // L2 and L3 without URL: where the data folder is made; empty is the system's
 	URL   string // L3: a node that runs already; empty starts one
@@ -121,7 +122,7 @@ func (r *Run) validate() error {
 	bad(r.Keys != nil && r.Connections > len(r.Keys), fmt.Sprintf(
 		"%d connections for %d keys: each connection has wallets of its own", r.Connections, len(r.Keys)))
 	bad(r.Self == "", "no program is named that can watch for hiccups")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Execute measures one run and checks what it ended with. A failed check is in Report.Failure; an

@@ -267,6 +267,14 @@ func (o *observer) end(ctx context.Context, r *Report) {
 	o.stop()
 	<-o.ended
 	o.look(ctx)
+	for i := range o.marks {
+		if m := &o.marks[i]; len(r.windows) > 0 {
+			began := o.from.Add(time.Duration(m.Seconds * float64(time.Second)))
+			ended := began.Add(time.Duration(m.Lasted * float64(time.Second)))
+			m.Seconds = r.onTimeline(began)
+			m.Lasted = r.onTimeline(ended) - m.Seconds
+		}
+	}
 	r.Stages, r.Marks = stagesBetween(&o.first, &o.last), joinMarks(o.marks)
 }
 

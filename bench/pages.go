@@ -45,7 +45,7 @@ func (p *Pages) validate() error {
 	bad(p.Trades < 1000, "fewer than 1,000 trades")
 	bad(p.Rounds < 1, "no rounds")
 	bad(p.Reads < 10, "fewer than 10 reads a round")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Paged is the result.

@@ -162,23 +162,13 @@ func (s *score) sweep(op *Op, c *trader.Client) signed {
 // tradersOf makes n of the bench's wallets at url; their keys come from the seed.
 func tradersOf(ctx context.Context, url string, seed uint64, n int) ([]*trader.Client, error) {
 	keys := newDice(seed, 0x74726164)
-	out := make([]*trader.Client, n)
+	out := make([][32]byte, n)
 	for i := range out {
 		var key [32]byte
 		for k := range key {
 			key[k] = byte(keys.Uint32())
 		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		c, err := trader.NewClient(url, chain, key)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.Derive(); err != nil {
-			return nil, err
-		}
-		out[i] = c
+		out[i] = key
 	}
-	return out, nil
+	return clientsOf(ctx, url, chain, out)
 }

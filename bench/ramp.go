@@ -35,8 +35,10 @@ func (r *Ramp) validate() error {
 	bad(r.Steps < 1, "no steps")
 	bad(r.Duration <= 0, "the duration is not positive")
 	bad(r.Connections < 1, "no connections")
+	bad(r.What != "book" && r.Connections > Traders,
+		"more than 64 connections: each that posts orders has wallets of its own")
 	bad(r.Limit <= 0, "the limit is not positive")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // A step must reach the share kept of its rate, and at most the share slips of its requests may

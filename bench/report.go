@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Latency are percentiles in µs.
@@ -128,7 +129,8 @@ type Report struct {
 	// CorrectedMicros is from the instant at which a request was due to its answer; null in a closed
 	// loop, where nothing is due.
 	CorrectedMicros *Latency `json:"corrected_micros,omitempty"`
-	// AskedRate is the rate of an open loop, operations a second; Arrivals is constant or poisson.
+	// AskedRate is the rate of an open loop, requests a second: a list is one. Arrivals is constant or
+	// poisson.
 	AskedRate float64 `json:"asked_per_second,omitempty"`
 	Arrivals  string  `json:"arrivals,omitempty"`
 	// Histograms are the latencies in the compressed encoding of HdrHistogram (V2, base64; values are
@@ -153,6 +155,8 @@ type Report struct {
 	Failure string   `json:"failure,omitempty"`
 
 	requests int64 // that the latencies are of; 0: as many as Operations
+	began    time.Time
+	windows  []stretch
 }
 
 // WriteText prints the report for people: the figure, then what it was measured under.
@@ -166,7 +170,7 @@ func (r *Report) WriteText(w io.Writer) {
 	}
 	loop := r.Loop + " loop"
 	if r.AskedRate > 0 {
-		loop = fmt.Sprintf("%s of %.0f/s, %s", loop, r.AskedRate, r.Arrivals)
+		loop = fmt.Sprintf("%s of %.0f requests/s, %s", loop, r.AskedRate, r.Arrivals)
 	}
 	if r.Invalid != "" {
 		fmt.Fprintf(w, "INVALID: %s\n", r.Invalid)

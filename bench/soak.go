@@ -112,10 +112,11 @@ type Soaked struct {
 	// in Generator, and it is CPU time that the node did not have.
 	SigningSeconds float64 `json:"signing_cpu_seconds"`
 	// SigningWait is for how long the load waited for signatures.
-	SigningWait float64 `json:"signing_wait_seconds"`
-	Invalid     string  `json:"invalid,omitempty"`
-	Checked     string  `json:"checked"`
-	Failure     string  `json:"failure,omitempty"`
+	SigningWait float64  `json:"signing_wait_seconds"`
+	Thresholds  []Judged `json:"thresholds,omitempty"`
+	Invalid     string   `json:"invalid,omitempty"`
+	Checked     string   `json:"checked"`
+	Failure     string   `json:"failure,omitempty"`
 }
 
 // soaking is a soak in progress.
@@ -451,8 +452,10 @@ func (k *soaking) conclude() {
 		requests:      k.total.late.h.TotalCount(),
 		Conditions:    k.trial.report.Conditions,
 		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
+	r.Rate, r.Errors = float64(o.Operations)/o.Seconds, o.Errors
+	r.judge(k.Thresholds)
 	r.blame()
-	o.Invalid = r.Invalid
+	o.Thresholds, o.Invalid = r.Thresholds, r.Invalid
 	if o.SigningWait > signedLate*o.Seconds {
 		o.Invalid = cmp.Or(o.Invalid, fmt.Sprintf("the load waited for signatures for %.1f s of %.1f s: "+
 			"ask for a lower rate", o.SigningWait, o.Seconds))
@@ -596,6 +599,11 @@ func (s *Soaked) Verdict() error {
 			problems = append(problems, fmt.Errorf("drift: %s", d))
 		}
 	}
+	for i := range s.Thresholds {
+		if j := &s.Thresholds[i]; !j.Held {
+			problems = append(problems, fmt.Errorf("threshold broken: %s", j))
+		}
+	}
 	return errors.Join(problems...)
 }
 
@@ -610,7 +618,7 @@ func (d *Drift) String() string {
 
 // WriteText prints the laps and the drift.
 func (s *Soaked) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "soak %s: %.0f operations/s asked for, %s, %.0f s of %.0f: %d operations, %d errors, "+
+	fmt.Fprintf(w, "soak %s: %.0f requests/s asked for, %s, %.0f s of %.0f: %d operations, %d errors, "+
 		"%d connections, seed %d, durability %s\n", s.Workload, s.AskedRate, s.Arrivals, s.Seconds,
 		s.AskedSeconds, s.Operations, s.Errors, s.Connections, s.Seed, s.Durability)
 	fmt.Fprintln(w, "  end s     done failed unsent  corrected µs: p50      p90      p99  uncorrected p50"+
@@ -631,6 +639,13 @@ func (s *Soaked) WriteText(w io.Writer) {
 			held = "UNKNOWN"
 		}
 		fmt.Fprintf(w, "  %s  %s\n", held, &s.Drifts[i])
+	}
+	for i := range s.Thresholds {
+		held := "held   "
+		if !s.Thresholds[i].Held {
+			held = "BROKEN "
+		}
+		fmt.Fprintf(w, "  %s  %s\n", held, &s.Thresholds[i])
 	}
 	fmt.Fprintf(w, "  kept: %.1f%% of the asked rate: %d of %d requests that were due\n", s.Kept*100,
 		s.Good, s.Due)

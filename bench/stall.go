@@ -37,7 +37,7 @@ func (s *Stall) validate() error {
 	bad(s.Rate < 1, "the rate of reads is below 1 a second")
 	bad(s.Readers < 1, "nobody reads")
 	bad(s.Writers < 1 || s.Writers > Traders, "the writers are not in [1, 64]")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Stalled is the result.

@@ -43,7 +43,7 @@ func (s *Streams) validate() error {
 	bad(s.Connections < 1, "nobody posts")
 	bad(s.Subscribers < 1, "nobody subscribes")
 	bad(s.Markets < 1 || s.Markets >= contestMarkets, "the markets are not in [1, 15]")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // Streamed is the result: by round, orders beside nobody and beside the subscribers.
@@ -171,11 +171,18 @@ func (r *streamRound) post(ctx context.Context, turn uint64) (p Paced, orders []
 	if err != nil {
 		return p, nil, err
 	}
+	_, lapErr := r.t.watch.Lap()
 	m, err := v.Run(ctx)
+	if err = errors.Join(err, lapErr); err != nil {
+		return p, nil, err
+	}
+	h, err := r.t.watch.Lap()
 	if err != nil {
 		return p, nil, err
 	}
+	r.t.conditions.Hiccup.add(h)
 	p = paced(r.Rate, r.Duration, m)
+	p.blame(h)
 	after, err := r.t.node.desk.cpu(ctx)
 	r.cpu = float64((after - before).Microseconds())
 	orders = slices.DeleteFunc(orders, func(d due) bool { return d.sequence == 0 })
@@ -286,10 +293,11 @@ func (s *Streamed) WriteText(w io.Writer) {
 	s.Conditions.WriteText(w)
 }
 
-// Failed reports what makes the figures worthless: a message that is missing, a socket that ended.
+// Failed reports what makes the figures worthless: a message that is missing, a socket that ended,
+// a generator that was late itself.
 func (s *Streamed) Failed() error {
 	if s.Gaps > 0 || s.Cuts > 0 {
 		return fmt.Errorf("%d gaps, %d sockets cut", s.Gaps, s.Cuts)
 	}
-	return nil
+	return blamed(s.Alone, s.Beside)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -40,7 +41,7 @@ func (r *Rivalry) validate() error {
 	bad(r.Rounds < 1, "no rounds")
 	bad(r.Duration <= 0, "the duration is not positive")
 	bad(r.Connections < 1 || r.Connections > Traders, "the connections are not in [1, 64]")
-	return errors.Join(problems...)
+	return asked(problems)
 }
 
 // rivals is a rivalry in progress.
@@ -59,6 +60,7 @@ type rival struct {
 	clients []*trader.Client
 	report  *Report
 	sum     turnSum
+	blamed  []string         // turns whose figures the generator has made
 	placed  []engine.OrderID // acknowledged
 }
 
@@ -114,6 +116,9 @@ func (k *rivals) run(ctx context.Context) error {
 		s := &k.sides[i]
 		s.report.Beside = k.sides[1-i].report.besideName()
 		s.sum.conclude(s.report)
+		if err := mostly("node "+k.Nodes[i], s.blamed, k.Rounds); err != nil {
+			s.report.Invalid = strings.TrimPrefix(err.Error(), "INVALID: ")
+		}
 		if err := s.node.stop(); err != nil {
 			return err
 		}
@@ -275,7 +280,28 @@ func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) err
 	if got.CPUMicros == nil {
 		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", got.Seconds)
 	}
+	if got.blame(); got.Invalid != "" {
+		s.blamed = append(s.blamed, got.Invalid)
+	}
 	return s.sum.add(r, got)
+}
+
+// stretch is a turn on the wall's clock and on that of the report, which stands still between two
+// turns.
+type stretch struct {
+	began           time.Time
+	offset, seconds float64
+}
+
+// onTimeline is an instant on the clock of the report. An instant between two turns is the start of
+// the later one.
+func (r *Report) onTimeline(at time.Time) float64 {
+	for _, w := range r.windows {
+		if into := at.Sub(w.began).Seconds(); into <= w.seconds {
+			return w.offset + max(into, 0)
+		}
+	}
+	return r.Seconds
 }
 
 // turnSum is what the turns of a report come to.
@@ -290,6 +316,9 @@ func (s *turnSum) add(r, turn *Report) error {
 	r.Turns = append(r.Turns, Part{turn.Seconds, turn.Operations, turn.Rate, turn.CPUMicros,
 		turn.ServiceMicros.P50, turn.ServiceMicros.P99})
 	r.Conditions.Hiccup.add(turn.Conditions.Hiccup)
+	if !turn.began.IsZero() {
+		r.windows = append(r.windows, stretch{turn.began, r.Seconds, turn.Seconds})
+	}
 	for _, m := range turn.Timeline {
 		m.Seconds += r.Seconds
 		r.Timeline = append(r.Timeline, m)

@@ -6,6 +6,24 @@ import (
 	"fmt"
 )
 
+// RequestError says that a measurement was asked for with values that it cannot have. Nothing was
+// measured.
+type RequestError struct{ Err error }
+
+// Error says all that is wrong with them.
+func (e *RequestError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *RequestError) Unwrap() error { return e.Err }
+
+// asked is nil without problems, and else a RequestError of all of them.
+func asked(problems []error) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return &RequestError{errors.Join(problems...)}
+}
+
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
 	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up

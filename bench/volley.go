@@ -237,7 +237,7 @@ func (r *Report) take(m *lean.Measured) {
 	if r.Errors = m.Failed; m.Failed > 0 {
 		r.Failure = m.Failure
 	}
-	r.Unsent, r.requests = m.Unsent, m.Late.TotalCount()
+	r.began, r.Unsent, r.requests = m.Began, m.Unsent, m.Late.TotalCount()
 	r.Operations, r.Acknowledged, r.Refused, r.Busy = m.Acked, m.Acked, m.Refused, m.Busy
 	service, corrected := Recorder{m.Service}, Recorder{m.Corrected}
 	r.ServiceMicros, r.Histograms = service.Latency(), histograms(&service, &corrected)

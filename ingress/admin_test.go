@@ -141,6 +141,14 @@ func TestWrongTokensAreBounded(t *testing.T) {
 		return w
 	}
 	counts := map[int]int{}
+	for range 100 { // whoever sends no token does not guess
+		r := httptest.NewRequest("GET", "/debug/pprof/", nil)
+		r.RemoteAddr = "192.0.2.1:4000"
+		w := httptest.NewRecorder()
+		if door.ServeHTTP(w, r); w.Code != 401 {
+			t.Fatalf("without a token: %d", w.Code)
+		}
+	}
 	for range 100 {
 		counts[send("a guess", "192.0.2.1:4000").Code]++
 	}

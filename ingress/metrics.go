@@ -85,7 +85,7 @@ func (m *metrics) route(name string) *routeMetrics {
 
 func (r *routeMetrics) observe(ctx *fasthttp.RequestCtx) {
 	took := time.Duration(0) // 0 for bytes that are no request
-	if began := ctx.Time(); !began.IsZero() {
+	if began := arrived(ctx); !began.IsZero() {
 		took = time.Since(began)
 	}
 	if !ctx.Response.IsBodyStream() {

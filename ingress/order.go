@@ -202,8 +202,12 @@ func (t *placing) wait() {
 	p := t.p
 	p.seat = t.then
 	p.seat.leave()
+	began := t.caller.watch.Begin()
 	receipt, placed, err := t.call.WaitPlaced()
 	t.receipt, p.out.Displaced, p.spent, t.failed = receipt, placed.Canceled, placed.Spent, err
+	if err != nil { // nobody says which stage it waited for
+		p.spent.Wait = t.caller.watch.End(nil, began)
+	}
 	p.seat.back()
 }
 
@@ -249,7 +253,7 @@ func (t *placing) tellStages(finish time.Time) {
 		s := &p.spent
 		took := answer.Took{t.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
 			s.Publish, time.Since(finish)}
-		t.options.Stages.Tell(t.ctx, &took, uint64(p.out.Receipt.Sequence))
+		t.options.Stages.Tell(t.ctx, arrived(t.ctx), &took, uint64(p.out.Receipt.Sequence))
 		if t.options.DebugStages && answer.WantsStages(t.ctx) {
 			answer.MarkStages(t.ctx, &took)
 		}

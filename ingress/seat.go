@@ -173,6 +173,16 @@ type orderConn struct {
 	detached bool       // the HTTP server reads it no more
 	line     *live.Line // of a socket: its writes do not wait
 	client   netip.Addr // the address that opened a socket for orders
+	whole    time.Time  // when the last body was there that did not come with its head
+}
+
+// arrived is when all of a request was there, zero for bytes that are no request.
+func arrived(ctx *fasthttp.RequestCtx) time.Time {
+	head := ctx.Time()
+	if c, ok := ctx.Conn().(*orderConn); ok && !head.IsZero() && c.whole.After(head) {
+		return c.whole
+	}
+	return head
 }
 
 // Read waits without a seat; an order that it has read gets one at once. While the node drains it

@@ -288,6 +288,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		if held, err = s.readBody(ctx); err != nil {
 			refused = refusalOf(err)
 		}
+		if ok {
+			c.whole = time.Now()
+		}
 	}
 	if refused != nil {
 		send(ctx, refused)

@@ -22,7 +22,7 @@ func (s *Server) survive(ctx *fasthttp.RequestCtx) {
 	}
 	id := s.Panicked(string(ctx.Method())+" "+string(ctx.Path()), cause)
 	ctx.Response.Reset()
-	refusePanic(familyOf(ctx), id, !ctx.IsGet() && !ctx.IsHead()).Send(ctx)
+	refusePanic(wire.FamilyFor(ctx), id, !ctx.IsGet() && !ctx.IsHead()).Send(ctx)
 	ctx.SetConnectionClose()
 	s.panicked.observe(ctx)
 }

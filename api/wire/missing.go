@@ -70,6 +70,15 @@ func FamilyOf(path []byte) Family {
 	return Trading
 }
 
+// FamilyFor is the family that words the refusals of a request.
+func FamilyFor(ctx *fasthttp.RequestCtx) Family {
+	path := ctx.Path()
+	if string(bytes.TrimSuffix(path, []byte{'/'})) == "/markets" && ctx.QueryArgs().Has("next_cursor") {
+		return Trading // the order book's list shares the catalog's path
+	}
+	return FamilyOf(path)
+}
+
 // NotFound answers a request whose path leads nowhere.
 func NotFound(ctx *fasthttp.RequestCtx) { NoRoute(ctx).Send(ctx) }
 

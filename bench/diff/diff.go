@@ -48,6 +48,8 @@ type Gauge struct {
 	// Percent is how much B is above A: by the geometric mean of the ratios of pairs, or by the
 	// medians of sides that are not paired. It is null if the median of A is 0.
 	Percent *float64 `json:"delta_percent"`
+	// Pairs is how many pairs of rounds were compared, 0 if the sides are not paired.
+	Pairs int `json:"pairs,omitempty"`
 	// Low and High are the interval of Percent with 95 % confidence. They are null without pairs, and
 	// with less than six.
 	Low     *float64 `json:"delta_percent_low"`
@@ -76,6 +78,7 @@ type gauge struct {
 type turn struct {
 	bench.Part
 	corrected *bench.Latency // nil in a closed loop
+	round     int            // of its report
 }
 
 // The names of the figures that decide.
@@ -161,12 +164,12 @@ func figured(a, b []*bench.Report) error {
 func turnsOf(reports []*bench.Report) (all []turn) {
 	for _, r := range reports {
 		for i := range r.Turns {
-			all = append(all, turn{Part: r.Turns[i]})
+			all = append(all, turn{Part: r.Turns[i], round: i})
 		}
 		if len(r.Turns) == 0 {
 			all = append(all, turn{bench.Part{Seconds: r.Seconds, Operations: r.Operations, Rate: r.Rate,
 				CPUMicros: r.CPUMicros, P50: r.ServiceMicros.P50, P99: r.ServiceMicros.P99},
-				r.CorrectedMicros})
+				r.CorrectedMicros, 0})
 		}
 	}
 	return all
@@ -193,7 +196,7 @@ func (g *gauge) compare(a, b []turn, pairs bool) (Gauge, bool) {
 	left, right := benchmath.NewSample(slices.Clone(x), t), benchmath.NewSample(slices.Clone(y), t)
 	out := Gauge{Name: g.name, A: middle(left), B: middle(right), Test: Unpaired, Verdict: Same}
 	if pairs && len(x) == len(a) && len(y) == len(a) && slices.Min(x) > 0 && slices.Min(y) > 0 {
-		out.pair(x, y)
+		out.pair(ratios(a, x, y))
 	} else {
 		c := benchmath.AssumeNothing.Compare(left, right)
 		out.P = c.P
@@ -231,19 +234,30 @@ func bound(v float64) *float64 {
 	return &v
 }
 
-// pair compares turns that were measured beside each other.
-func (g *Gauge) pair(a, b []float64) {
-	logs := make([]float64, len(a))
-	for i := range a {
-		logs[i] = math.Log(b[i] / a[i])
+// ratios are the logarithms of B by A for each two rounds that follow each other. In one of them A
+// had the first turn, in the other B, so what the second turn meets that the first has left behind
+// cancels. A last round alone is left out.
+func ratios(turns []turn, a, b []float64) (logs []float64) {
+	for i := 0; i+1 < len(turns); i++ {
+		if turns[i].round%2 == 0 && turns[i+1].round == turns[i].round+1 {
+			logs = append(logs, (math.Log(b[i]/a[i])+math.Log(b[i+1]/a[i+1]))/2)
+		}
 	}
-	s := paired(logs)
-	g.Test, g.P, g.Percent = Paired, s.p, new(100*(s.ratio-1))
+	return logs
+}
+
+// pair compares turns that were measured beside each other, by the ratios of pairs of rounds.
+func (g *Gauge) pair(logs []float64) {
+	s := shift{ratio: 1, high: math.Inf(1), p: 1}
+	if len(logs) > 0 {
+		s = paired(logs)
+	}
+	g.Test, g.P, g.Percent, g.Pairs = Paired, s.p, new(100*(s.ratio-1)), len(logs)
 	if !math.IsInf(s.high, 1) {
 		g.Low, g.High = new(100*(s.low-1)), new(100*(s.high-1))
 		return
 	}
-	g.Note = "less than 6 rounds: no difference can be found"
+	g.Note = "less than 12 rounds: no difference can be found"
 }
 
 // WriteText prints the table, what to know about it, and the verdict.
@@ -298,7 +312,7 @@ func (g *Gauge) delta() string {
 // count is how many samples were compared.
 func (g *Gauge) count() string {
 	if g.Test == Paired {
-		return fmt.Sprintf("n=%d pairs", g.A.Samples)
+		return fmt.Sprintf("n=%d pairs of rounds", g.Pairs)
 	}
 	return fmt.Sprintf("n=%d+%d", g.A.Samples, g.B.Samples)
 }

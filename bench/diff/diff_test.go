@@ -37,8 +37,8 @@ func TestKnownValues(t *testing.T) {
 
 // turnsWith are turns of the given CPU times.
 func turnsWith(cpu []float64) (all []turn) {
-	for _, c := range cpu {
-		all = append(all, turn{Part: bench.Part{CPUMicros: &c}})
+	for i, c := range cpu {
+		all = append(all, turn{Part: bench.Part{CPUMicros: &c}, round: i})
 	}
 	return all
 }

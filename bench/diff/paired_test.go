@@ -125,15 +125,15 @@ func TestPower(t *testing.T) {
 		}
 		return worse, any
 	}
-	for _, n := range []int{8, 12} {
+	for _, n := range []int{16, 24} {
 		if worse, _ := found(n, 0.1, true); worse < runs*95/100 {
 			t.Errorf("%d rounds: 10 %% more found in %d of %d", n, worse, runs)
 		}
 	}
-	if _, any := found(8, 0, true); any > runs*5/100 {
+	if _, any := found(16, 0, true); any > runs*5/100 {
 		t.Errorf("a difference where there is none in %d of %d", any, runs)
 	}
-	if worse, _ := found(8, 0.1, false); worse > runs/2 {
+	if worse, _ := found(16, 0.1, false); worse > runs*9/10 {
 		t.Errorf("without pairs 10 %% more found in %d of %d: the noise shows nothing", worse, runs)
 	}
 	dice := rand.New(rand.NewPCG(3, 3))
@@ -181,8 +181,8 @@ func beside(start int64, cpu, other []float64) (a, b *bench.Report) {
 
 // TestPairsAndFallback: rounds that drift are told apart in pairs, and only if they are pairs.
 func TestPairsAndFallback(t *testing.T) {
-	drift := []float64{50, 60, 70, 80, 90, 100}
-	slower := []float64{52.5, 63.1, 73.4, 84, 94.6, 105}
+	drift := []float64{50, 50, 60, 60, 70, 70, 80, 80, 90, 90, 100, 100}
+	slower := []float64{52.5, 52.5, 63.1, 63.1, 73.4, 73.4, 84, 84, 94.6, 94.6, 105, 105}
 	a, b := beside(1, drift, slower)
 	c, d := beside(2, drift, slower)
 	list := func(r ...*bench.Report) []*bench.Report { return r }
@@ -193,11 +193,11 @@ func TestPairsAndFallback(t *testing.T) {
 		says          string
 	}{
 		{"one run", list(a), list(b), Paired, Worse, "B is worse: CPU µs/op +5.0% [+4.9%, +5.2%] (paired sign-flip " +
-			"test, p=0.031, n=6 pairs)"},
+			"test, p=0.031, n=6 pairs of rounds)"},
 		{"the other way round", list(b), list(a), Paired, Better, "B is better: CPU µs/op -4.8% ["},
-		{"two runs, listed in another order", list(a, c), list(d, b), Paired, Worse, "p=0.000, n=12 pairs"},
-		{"runs apart", list(a), list(d), Unpaired, Same, "n=6+6"},
-		{"unequal numbers of reports", list(a, c), list(b), Unpaired, Same, "n=12+6"},
+		{"two runs, listed in another order", list(a, c), list(d, b), Paired, Worse, "p=0.000, n=12 pairs of rounds"},
+		{"runs apart", list(a), list(d), Unpaired, Same, "n=12+12"},
+		{"unequal numbers of reports", list(a, c), list(b), Unpaired, Same, "n=24+12"},
 		{"itself", list(a), list(a), Unpaired, Same, "p=1.000"},
 	} {
 		out, err := Reports(v.a, v.b, false)
@@ -221,10 +221,33 @@ func TestPairsAndFallback(t *testing.T) {
 		out.Gauges[1].B.Samples != 5 {
 		t.Errorf("unequal counts: %+v, %v", out, err)
 	}
-	a.Turns = a.Turns[:5]
+	a.Turns, b.Turns = a.Turns[:5], b.Turns[:5]
 	if out, err := Reports(list(a), list(b), false); err != nil || out.Gauges[1].Low != nil ||
-		!strings.Contains(out.Gauges[1].Note, "less than 6 rounds") {
+		!strings.Contains(out.Gauges[1].Note, "less than 12 rounds") {
 		t.Errorf("five rounds: %+v, %v", out, err)
+	}
+}
+
+// TestFirstTurn: whose turn is first in a round, and dearer by 30 %, does not count.
+func TestFirstTurn(t *testing.T) {
+	dice := rand.New(rand.NewPCG(7, 7))
+	var a, b []float64
+	for i := range 24 {
+		first := []float64{1.3, 1}
+		if i%2 == 1 {
+			first = []float64{1, 1.3}
+		}
+		a = append(a, 50*first[0]*math.Exp(0.02*dice.NormFloat64()))
+		b = append(b, 55*first[1]*math.Exp(0.02*dice.NormFloat64()))
+	}
+	g := &gauges()[0]
+	out, _ := g.compare(turnsWith(a), turnsWith(b), true)
+	if out.Verdict != Worse || out.Pairs != 12 || *out.Low < 8 || *out.High > 12 {
+		t.Errorf("%s of %d pairs", out.delta(), out.Pairs)
+	}
+	odd, _ := g.compare(turnsWith(a[:23]), turnsWith(b[:23]), true)
+	if odd.Pairs != 11 {
+		t.Errorf("23 rounds are %d pairs", odd.Pairs)
 	}
 }
 

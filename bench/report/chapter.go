@@ -66,6 +66,8 @@ func ChapterOf(result any) (*Chapter, error) {
 		return floodChapter(r)
 	case *bench.Streamed:
 		return streamsChapter(r)
+	case *bench.Soaked:
+		return soakChapter(r)
 	case interface{ WriteText(w io.Writer) }: // whatever prints itself
 		var text strings.Builder
 		r.WriteText(&text)
@@ -108,9 +110,11 @@ func Read(text []byte) (any, error) {
 		result = &bench.Flooded{}
 	case has("orders_beside_subscribers"):
 		result = &bench.Streamed{}
+	case has("laps", "drifts"):
+		result = &bench.Soaked{}
 	default:
 		return nil, errors.New("read report: it is of no kind that has a page: want what run, ramp, " +
-			"compare, flood or streams have written")
+			"compare, flood, streams or soak have written")
 	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(result); err != nil {
 		return nil, fmt.Errorf("read report: %w", err)

@@ -103,6 +103,9 @@ func (p *passage) draw(charts ...*chart) error {
 // compareChapter is the chapter of a comparison with a baseline.
 func compareChapter(r *bench.Compared) (*Chapter, error) {
 	c := &Chapter{Title: "compare " + r.What, Grade: good, Word: "VALID", Reason: "checked: " + r.Checked}
+	if err := r.Verdict(); err != nil {
+		c.Grade, c.Word, c.Reason = bad, "INVALID", err.Error()
+	}
 	c.Keys = []keyFigure{{"Rate", fmt.Sprintf("%.2f", r.Ratio), "times the baseline's"},
 		{"CPU", fmt.Sprintf("%.2f", r.CPURatio), "times the baseline's, per operation"}}
 	g := &grid{Head: []string{"Median", "operations/s", "CPU", "p50", "p90", "p99"}}
@@ -198,4 +201,65 @@ func streamsChapter(r *bench.Streamed) (*Chapter, error) {
 			[2]string{"Burst", fmt.Sprint(r.Burst)},
 			[2]string{"Gaps, cuts", strings.Join([]string{fmt.Sprint(r.Gaps), fmt.Sprint(r.Cuts)}, ", ")})}
 	return c, nil
+}
+
+// soakChapter is the chapter of a long run: what has drifted, lap by lap.
+func soakChapter(r *bench.Soaked) (*Chapter, error) {
+	c := &Chapter{Title: "soak " + r.Workload, Grade: good, Word: "VALID",
+		Reason: "no drift; checked: " + r.Checked}
+	if err := r.Verdict(); err != nil {
+		c.Grade, c.Word, c.Reason = bad, "FAILED", err.Error()
+	}
+	c.Keys = []keyFigure{{"Asked", number(r.AskedRate), "requests/s"},
+		{"Kept", fmt.Sprintf("%.1f %%", 100*r.Kept), "of them"},
+		{"Time", fmt.Sprintf("%.0f s", r.Seconds), fmt.Sprintf("of %.0f", r.AskedSeconds)}}
+	drifts := &grid{Head: []string{"Figure", "first tenth", "last tenth", "bound", ""}}
+	for i := range r.Drifts {
+		d := &r.Drifts[i]
+		switch {
+		case d.Unknown:
+			drifts.add(d.Figure, few, few, few, "unknown")
+			continue
+		case d.Held:
+			drifts.add(d.Figure, number(d.First), number(d.Last), number(d.Bound), "held")
+			continue
+		}
+		drifts.add(d.Figure, number(d.First), number(d.Last), number(d.Bound), "DRIFTED")
+	}
+	laps := passage{Title: "Laps", Grid: &grid{Head: []string{"End", "done", "failed", "unsent",
+		"p50 corrected", "p99 corrected", "CPU", "memory", "disk", "goroutines"}}}
+	p50, p99 := graph{name: "p50", ink: first}, graph{name: "p99", ink: second}
+	memory := graph{name: "resident", ink: first}
+	for i := range r.Laps {
+		l := &r.Laps[i]
+		cpu := few
+		if l.CPUMicros != nil {
+			cpu = micros(*l.CPUMicros)
+		}
+		laps.Grid.add(fmt.Sprintf("%.0f s", l.Seconds), number(float64(l.Done)), number(float64(l.Failed)),
+			number(float64(l.Unsent)), micros(l.Corrected.P50), micros(l.Corrected.P99), cpu,
+			fmt.Sprintf("%.1f MB", l.Memory/1e6), fmt.Sprintf("%.1f MB", l.Disk/1e6), number(l.Goroutines))
+		p50.at = append(p50.at, spot{l.Seconds, l.Corrected.P50})
+		p99.at = append(p99.at, spot{l.Seconds, l.Corrected.P99})
+		memory.at = append(memory.at, spot{l.Seconds, l.Memory / 1e6})
+	}
+	times := &chart{caption: "Corrected latency by lap", xName: "seconds", logY: true, yTicks: timeTicks,
+		lines: []graph{p50, p99}}
+	sizes := &chart{caption: "Memory of the node, MB", xName: "seconds", lines: []graph{memory}}
+	whole := &bench.Report{Stages: r.Stages, Marks: r.Marks, Thresholds: r.Thresholds}
+	marked(whole, times, sizes)
+	if err := laps.draw(times, sizes); err != nil {
+		return nil, err
+	}
+	if p, some := thresholds(whole); some {
+		c.Passages = append(c.Passages, p)
+	}
+	c.Passages = append(c.Passages, passage{Title: "Drift", Grid: drifts}, laps)
+	stages, some, err := stagePassage(whole)
+	if some {
+		c.Passages = append(c.Passages, stages)
+	}
+	c.Passages = append(c.Passages, conditions(&r.Conditions, r.Seed,
+		[2]string{"Connections", fmt.Sprint(r.Connections)}, [2]string{"Durability", r.Durability}))
+	return c, err
 }

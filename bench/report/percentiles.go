@@ -26,22 +26,32 @@ func told(q float64, samples int64) bool {
 // latencies are the latencies of one kind: service or corrected.
 type latencies struct {
 	name  string // for readers
+	key   string // of the result's histograms
 	brief bench.Latency
 	h     *hdrhistogram.Histogram // nil if the result has none
+}
+
+// withheld reports whether the result does not tell its tail, because a pause of the machine has
+// made it.
+func (l *latencies) withheld() bool { return l.brief.P999 == nil && told(99.9, l.h.TotalCount()) }
+
+// told reports whether a percentile is told: enough samples carry it, and it is not withheld.
+func (l *latencies) told(q float64) bool {
+	return told(q, l.h.TotalCount()) && (q <= 99 || !l.withheld())
 }
 
 // latenciesOf are those of a result, the corrected ones first.
 func latenciesOf(histograms map[string]string, corrected *bench.Latency, service bench.Latency) (
 	out []latencies, err error) {
 	if corrected != nil {
-		out = append(out, latencies{name: "corrected", brief: *corrected})
+		out = append(out, latencies{name: "corrected", key: "corrected", brief: *corrected})
 	}
-	out = append(out, latencies{name: "uncorrected", brief: service})
+	out = append(out, latencies{name: "uncorrected", key: "service", brief: service})
 	for i := range out {
-		key := map[string]string{"corrected": "corrected", "uncorrected": "service"}[out[i].name]
-		if text := histograms[key]; text != "" {
-			if out[i].h, err = hdrhistogram.Decode([]byte(text)); err != nil {
-				return nil, fmt.Errorf("read histogram %s: %w", key, err)
+		l := &out[i]
+		if text := histograms[l.key]; text != "" {
+			if l.h, err = hdrhistogram.Decode([]byte(text)); err != nil {
+				return nil, fmt.Errorf("read histogram %s: %w", l.key, err)
 			}
 		}
 	}
@@ -63,7 +73,7 @@ func percentileGrid(all []latencies) *grid {
 		row := []string{l.name}
 		for _, q := range []float64{50, 90, 99, 99.9, 99.99} {
 			text := few
-			if n := l.h.TotalCount(); told(q, n) || q <= 99 {
+			if l.told(q) || q <= 99 {
 				text = micros(float64(l.h.ValueAtQuantile(q)) / 1e3)
 			}
 			row = append(row, text)
@@ -82,6 +92,9 @@ func percentileLines(all []latencies) (lines []graph) {
 		}
 		one := graph{name: l.name, ink: inkOf[l.name]}
 		most := float64(l.h.TotalCount()) / above
+		if l.withheld() {
+			most = min(most, 100) // p99
+		}
 		for x := 1.0; x <= most; x *= 1.06 {
 			v := float64(l.h.ValueAtQuantile(100*(1-1/x))) / 1e3
 			one.at = append(one.at, spot{x, max(v, 1e-3)})
@@ -99,20 +112,32 @@ var inkOf = map[string]ink{"corrected": first, "uncorrected": second}
 // NAME-corrected.hgrm and NAME-uncorrected.hgrm.
 func Percentiles(path string, result any) error {
 	type named struct {
-		name       string
-		histograms map[string]string
+		name string
+		all  []latencies
 	}
-	var all []named
+	var logs []named
+	add := func(name string, histograms map[string]string, corrected *bench.Latency,
+		service bench.Latency) error {
+		all, err := latenciesOf(histograms, corrected, service)
+		logs = append(logs, named{name, all})
+		return err
+	}
+	var problems []error
 	switch r := result.(type) {
 	case *bench.Report:
-		all = append(all, named{r.Workload + "-" + r.Level, r.Histograms})
+		problems = append(problems,
+			add(r.Workload+"-"+r.Level, r.Histograms, r.CorrectedMicros, r.ServiceMicros))
 	case *bench.Ramped:
 		for i := range r.Steps {
 			s := &r.Steps[i]
-			all = append(all, named{fmt.Sprintf("ramp-%s-%.0f", r.What, s.Asked), s.Histograms})
+			problems = append(problems, add(fmt.Sprintf("ramp-%s-%.0f", r.What, s.Asked), s.Histograms,
+				&s.CorrectedMicros, s.ServiceMicros))
 		}
 	default:
 		return errors.New("only run and ramp keep histograms for percentile logs")
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
 	}
 	dir, single := path, ""
 	if strings.HasSuffix(path, ".hgrm") {
@@ -121,14 +146,14 @@ func Percentiles(path string, result any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write percentile log: %w", err)
 	}
-	for i, one := range all {
+	for i, one := range logs {
 		name := fileName(one.name)
-		if single != "" && len(all) == 1 {
+		if single != "" && len(logs) == 1 {
 			name = single
 		} else if single != "" {
 			name = fmt.Sprintf("%s-%d", single, i+1)
 		}
-		if err := writeLogs(filepath.Join(dir, name), one.histograms); err != nil {
+		if err := writeLogs(filepath.Join(dir, name), one.all); err != nil {
 			return err
 		}
 	}
@@ -146,39 +171,35 @@ func fileName(name string) string {
 }
 
 // writeLogs writes a log of each histogram.
-func writeLogs(base string, histograms map[string]string) error {
-	for key, name := range map[string]string{"corrected": "corrected", "service": "uncorrected"} {
-		text := histograms[key]
-		if text == "" {
+func writeLogs(base string, all []latencies) error {
+	for i := range all {
+		l := &all[i]
+		if l.h == nil {
 			continue
 		}
-		h, err := hdrhistogram.Decode([]byte(text))
-		if err != nil {
-			return fmt.Errorf("read histogram %s: %w", key, err)
-		}
-		log, err := percentileLog(h)
+		log, err := l.log()
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(base+"-"+name+".hgrm", log, 0o644); err != nil {
+		if err := os.WriteFile(base+"-"+l.name+".hgrm", log, 0o644); err != nil {
 			return fmt.Errorf("write percentile log: %w", err)
 		}
 	}
 	return nil
 }
 
-// percentileLog is the text that the plotter of HdrHistogram reads, in µs. Percentiles that too few
-// samples carry are left out; the last line, the maximum, stays.
-func percentileLog(h *hdrhistogram.Histogram) ([]byte, error) {
+// log is the text that the plotter of HdrHistogram reads, in µs. Percentiles that are not told are
+// left out; the last line, the maximum, stays.
+func (l *latencies) log() ([]byte, error) {
 	var all, out bytes.Buffer
-	if _, err := h.PercentilesPrint(&all, 5, 1e3); err != nil {
+	if _, err := l.h.PercentilesPrint(&all, 5, 1e3); err != nil {
 		return nil, fmt.Errorf("print percentiles: %w", err)
 	}
 	for lines := bufio.NewScanner(&all); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 4 && fields[3] != "inf" {
 			q, err := strconv.ParseFloat(fields[1], 64)
-			if err == nil && !told(100*q, h.TotalCount()) {
+			if err == nil && !l.told(100*q) {
 				continue
 			}
 		}

@@ -49,9 +49,10 @@ func full(t *testing.T) *bench.Report {
 	r := &bench.Report{Workload: "mix " + evil, Level: "L3", Loop: "open", Seed: 42, Connections: 64,
 		Durability: "fsync", Seconds: 20, AskedSeconds: 20, EndedBy: "time", Operations: 160_000,
 		Acknowledged: 160_000, Rate: 8000, AskedRate: 8000, Arrivals: "poisson",
-		CPUMicros:       new(61.5),
-		ServiceMicros:   bench.Latency{P50: 130, P90: 400, P99: 1900, Max: 92_000},
-		CorrectedMicros: &bench.Latency{P50: 160, P90: 480, P99: 4100, Max: 140_000},
+		CPUMicros:     new(61.5),
+		ServiceMicros: bench.Latency{P50: 130, P90: 400, P99: 1900, P999: new(9000.0), Max: 92_000},
+		CorrectedMicros: &bench.Latency{P50: 160, P90: 480, P99: 4100, P999: new(12_000.0),
+			Max: 140_000},
 		Histograms: map[string]string{"service": histogram(t, 160_000, 1),
 			"corrected": histogram(t, 160_000, 1.5)},
 		Generator: &bench.Generator{Processes: 1, CPUMicros: 11.2, Share: 0.18},
@@ -261,7 +262,7 @@ func TestPercentiles(t *testing.T) {
 		three, four bool
 	}{{9_999, false, false}, {10_000, true, false}, {99_999, true, false}, {100_000, true, true}} {
 		text := histogram(t, c.n, 1)
-		all, err := latenciesOf(map[string]string{"service": text}, nil, bench.Latency{})
+		all, err := latenciesOf(map[string]string{"service": text}, nil, bench.Latency{P999: new(1.0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +274,7 @@ func TestPercentiles(t *testing.T) {
 		if most := line[len(line)-1].x; most > float64(c.n)/10 || most < float64(c.n)/11 {
 			t.Errorf("%d samples: the picture ends at %v", c.n, most)
 		}
-		log, err := percentileLog(all[0].h)
+		log, err := all[0].log()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,6 +295,23 @@ func TestPercentiles(t *testing.T) {
 	}
 }
 
+// TestWithheld: the tail that a run does not tell stands in no table, picture or log.
+func TestWithheld(t *testing.T) {
+	text := histogram(t, 50_000, 1)
+	all, err := latenciesOf(map[string]string{"service": text}, nil, bench.Latency{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := percentileLines(all)[0].at
+	if row := percentileGrid(all).Rows[0]; row[3] == few || row[4] != few || line[len(line)-1].x > 100 {
+		t.Errorf("%q, and the picture ends at %v", row, line[len(line)-1].x)
+	}
+	log, err := all[0].log()
+	if err != nil || strings.Contains(string(log), " 0.999") || !strings.Contains(string(log), " inf") {
+		t.Errorf("%v\n%s", err, log)
+	}
+}
+
 // TestLog: the log has the lines of HdrHistogram for values that are known, in µs.
 func TestLog(t *testing.T) {
 	h := hdrhistogram.New(1, 60_000_000_000, 3)
@@ -310,8 +328,8 @@ func TestLog(t *testing.T) {
 		t.Fatal("the histogram is not base64")
 	}
 	path := filepath.Join(t.TempDir(), "run.hgrm")
-	r := &bench.Report{Workload: "../w", Level: "L3", Histograms: map[string]string{"service": string(b),
-		"corrected": string(b)}}
+	r := &bench.Report{Workload: "../w", Level: "L3", CorrectedMicros: &bench.Latency{},
+		Histograms: map[string]string{"service": string(b), "corrected": string(b)}}
 	if err := Percentiles(path, r); err != nil {
 		t.Fatal(err)
 	}

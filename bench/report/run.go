@@ -64,7 +64,7 @@ func runKeys(r *bench.Report) []keyFigure {
 	keys := []keyFigure{{"Rate", number(r.Rate), "operations/s"}}
 	if r.AskedRate > 0 {
 		keys = append(keys, keyFigure{"Asked", number(r.AskedRate),
-			"operations/s, " + cmp.Or(r.Arrivals, "constant")})
+			"requests/s, " + cmp.Or(r.Arrivals, "constant")})
 	}
 	if r.CPUMicros != nil {
 		keys = append(keys, keyFigure{"CPU", micros(*r.CPUMicros), "each"})
@@ -140,12 +140,16 @@ func timePassage(r *bench.Report) (p passage, some bool, err error) {
 	rates := graph{name: "answered", ink: first}
 	failed := graph{name: "failed", ink: alarm}
 	p50, p99 := graph{name: "p50", ink: first}, graph{name: "p99", ink: second}
-	before, failures := 0.0, int64(0)
+	whole, before, failures := 0.0, 0.0, int64(0)
+	for i := range r.Timeline {
+		whole, before = max(whole, r.Timeline[i].Seconds-before), r.Timeline[i].Seconds
+	}
+	before = 0
 	for i := range r.Timeline {
 		m := &r.Timeline[i]
 		took := m.Seconds - before
-		if before = m.Seconds; took <= 0 {
-			continue
+		if before = m.Seconds; took < whole/2 {
+			continue // what is left at the end of a turn: a few answers make no rate
 		}
 		rates.at = append(rates.at, spot{m.Seconds, float64(m.Done) / took})
 		failed.at = append(failed.at, spot{m.Seconds, float64(m.Failed) / took})

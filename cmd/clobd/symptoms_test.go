@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +48,22 @@ func (p *process) warns(t *testing.T, metric, words string) {
 		if status != http.StatusOK {
 			t.Errorf("readyz: %d with a warning", status)
 		}
-		return strings.Contains(warnings[metric].What, words)
+		return strings.Contains(warnings[metric].What, words) && p.shows(t, metric)
 	})
+}
+
+// shows reports whether the operator's page is told of a symptom.
+func (p *process) shows(t *testing.T, metric string) bool {
+	t.Helper()
+	_, text := get(t, p.admin, "/page.json")
+	var sheet struct {
+		Readyz struct{ Reasons, Warnings []symptom }
+	}
+	if err := json.Unmarshal([]byte(text), &sheet); err != nil {
+		t.Fatalf("page.json: %v: %s", err, text)
+	}
+	return slices.ContainsFunc(append(sheet.Readyz.Reasons, sheet.Readyz.Warnings...),
+		func(s symptom) bool { return s.Metric == metric })
 }
 
 // TestSymptoms: a node that is well has no symptom. Requests without a key, again and again, are a

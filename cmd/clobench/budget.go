@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"clobd/bench"
-	"clobd/cmd/cli"
 )
 
 type budgetCommand struct {
@@ -25,14 +24,6 @@ type budgetCommand struct {
 
 // Run measures and prints.
 func (c *budgetCommand) Run() error {
-	if c.Connections < 1 || c.Connections > bench.Traders {
-		return &cli.UsageError{Err: fmt.Errorf("--connections %d is not in [1, %d]: each has wallets of "+
-			"its own", c.Connections, bench.Traders)}
-	}
-	if c.Duration < 2*time.Second || c.Duration > time.Minute || c.Rounds < 1 {
-		return &cli.UsageError{Err: fmt.Errorf("--duration %s is not in [2s, 1m], or --rounds %d is below 1",
-			c.Duration, c.Rounds)}
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this binary: %w", err)
@@ -43,7 +34,7 @@ func (c *budgetCommand) Run() error {
 		Node: sibling("clobd"), Self: self, Version: version}, Rounds: c.Rounds, Duration: c.Duration,
 		Connections: c.Connections, Lists: c.Lists})
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if c.JSON != "-" {
 		out.WriteText(os.Stdout)

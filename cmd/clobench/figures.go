@@ -12,6 +12,7 @@ import (
 
 	"clobd/bench"
 	"clobd/bench/lean"
+	"clobd/cmd/cli"
 )
 
 // sited holds the options of all measurements that start a node of their own.
@@ -37,6 +38,15 @@ type measured struct {
 	report any
 }
 
+// usage is a failure that the caller's values have caused as the error of a wrong command line.
+func usage(err error) error {
+	var asked *bench.RequestError
+	if errors.As(err, &asked) {
+		return &cli.UsageError{Err: asked.Err}
+	}
+	return err
+}
+
 // measure runs a measurement until it ends or is interrupted, and prints it. Figures that are the
 // generator's and not the node's are an error.
 func (s *sited) measure(
@@ -50,7 +60,7 @@ func (s *sited) measure(
 	defer stop()
 	r, err := run(ctx, at)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if err := s.write(r); err != nil {
 		return err

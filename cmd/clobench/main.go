@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -63,13 +64,14 @@ type runCommand struct {
 	TokenFile   string        `help:"L3 with --url: file with its admin token."`
 	Market      []string      `help:"L3 with --url: the two token ids of the market to trade."`
 
-	Rate       float64 `help:"Operations per second of an open loop, L1 to L3. Without it the loop is closed: who waits for an answer sends nothing."`
+	Rate       float64 `help:"Requests per second of an open loop, L1 to L3; a list is one request. Without it the loop is closed: who waits for an answer sends nothing."`
 	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
 	Warmup     int     `help:"L1 to L3: operations before the clock runs, at least. Default: as many as the workload's books want."`
 	Thresholds string  `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
 	Quiet      bool    `help:"No progress on standard error."`
 
 	Subscribers int    `default:"16" help:"L3, workload streams: sockets that are told of each change."`
+	ChainID     uint64 `default:"80002" help:"Chain id of the signing domain of --keys."`
 	Keys        string `help:"L3 with --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
 
 	outputs
@@ -90,7 +92,7 @@ func (c *runCommand) Run() error {
 	report, err := bench.Execute(ctx, *r)
 	ticker.Done()
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if err := c.write(measured{report.WriteText, report}); err != nil {
 		return err
@@ -148,6 +150,10 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 			errors.New("--url wants --level L3, and neither --durability nor --dir"),
 			"a node that runs already has a durability and a folder of its own")}
 	}
+	if !strings.HasPrefix(c.URL, "http://") {
+		return &cli.UsageError{Err: cli.Hint(fmt.Errorf("--url %q does not begin with http://", c.URL),
+			"the load speaks HTTP over TCP: give the node's own listener, not the proxy before it")}
+	}
 	if len(c.Market) != 2 || c.Keys == "" && (c.Admin == "" || c.TokenFile == "") {
 		return &cli.UsageError{Err: cli.Hint(errors.New("--url needs --admin, --token-file and --market, "+
 			"or --keys and --market"), "the run trades one market, --market TOKEN,TOKEN, with wallets that "+
@@ -170,7 +176,7 @@ func (c *runCommand) aim(r *bench.Run) (err error) {
 	if r.Keys, err = bench.ReadKeys(c.Keys); err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	r.Connections = min(r.Connections, len(r.Keys))
+	r.Connections, r.Chain = min(r.Connections, len(r.Keys)), c.ChainID
 	return nil
 }
 
@@ -212,9 +218,12 @@ func (c *compareCommand) Run() error {
 		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed, Dir: c.Dir,
 		Node: sibling("clobd"), Self: self, Version: version})
 	if err != nil {
+		return usage(err)
+	}
+	if err := c.write(measured{comparison.WriteText, comparison}); err != nil {
 		return err
 	}
-	return c.write(measured{comparison.WriteText, comparison})
+	return comparison.Verdict()
 }
 
 type orderCommand struct {

@@ -13,7 +13,7 @@ import (
 type soakCommand struct {
 	chosen
 
-	Rate        float64       `default:"1000" help:"Operations per second, in an open loop."`
+	Rate        float64       `default:"1000" help:"Requests per second, in an open loop; a list is one request."`
 	Duration    time.Duration `default:"1h" help:"How long to load the node."`
 	Connections int           `default:"64" help:"Connections, at most 64. A request that is due while its connection is busy is sent late."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
@@ -24,7 +24,9 @@ type soakCommand struct {
 	Admin       string        `help:"With --url: its admin listener, HOST:PORT."`
 	TokenFile   string        `help:"With --url: file with its admin token."`
 	Market      []string      `help:"With --url: the two token ids of the market to trade."`
+	Thresholds  string        `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
 	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
+	HTML        string        `name:"html" help:"Write the report as one page that opens offline to this file."`
 	Quiet       bool          `help:"No progress on standard error."`
 }
 
@@ -35,7 +37,8 @@ func (c *soakCommand) Run(ctx context.Context) error {
 	}
 	plan := runCommand{chosen: c.chosen, Level: "L3", Duration: c.Duration,
 		Connections: c.Connections, Seed: c.Seed, Durability: c.Durability, Dir: c.Dir, URL: c.URL,
-		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals}
+		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals,
+		Thresholds: c.Thresholds}
 	r, err := plan.plan()
 	if err != nil {
 		return err
@@ -47,15 +50,11 @@ func (c *soakCommand) Run(ctx context.Context) error {
 	report, err := bench.MeasureSoak(ctx, bench.Soak{Run: *r})
 	ticker.Done()
 	if err != nil {
+		return usage(err)
+	}
+	o := outputs{JSON: c.JSON, HTML: c.HTML}
+	if err := o.write(measured{report.WriteText, report}); err != nil {
 		return err
-	}
-	if c.JSON != "-" {
-		report.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		if err := bench.WriteJSON(c.JSON, report); err != nil {
-			return err
-		}
 	}
 	return report.Verdict()
 }

@@ -16,7 +16,7 @@ import (
 
 type turnsCommand struct {
 	Nodes       []string      `name:"node" required:"" help:"The node's binary, twice: --node A --node B, or --node A,B."`
-	Rounds      int           `default:"8" help:"Turns of each node: A, B, then B, A, and so on."`
+	Rounds      int           `default:"16" help:"Turns of each node: A, B, then B, A, and so on; less than 12 find no difference."`
 	Duration    time.Duration `default:"1s" help:"How long each turn takes, after a quarter of it that does not count."`
 	Connections int           `default:"64" help:"Connections that post signed orders, at most 64."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
@@ -38,7 +38,7 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed, Dir: c.Dir, Self: self,
 		Version: version})
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	for i, r := range []*bench.Report{a, b} {
 		r.WriteText(os.Stdout)
@@ -56,6 +56,9 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 		return err
 	}
 	out.WriteText(os.Stdout)
+	if err := errors.Join(a.Verdict(), b.Verdict()); err != nil {
+		return err
+	}
 	return judge(out, c.FailOn)
 }
 

@@ -80,10 +80,10 @@ func MarkStages(ctx *fasthttp.RequestCtx, took *Took) {
 	ctx.Response.Header.SetBytesV(stagesHeader, b)
 }
 
-// Tell keeps a timed order if it was slow. The answer to it is complete. A request on a socket has
-// no time of arrival, and is not kept.
-func (s *Stages) Tell(ctx *fasthttp.RequestCtx, took *Took, sequence uint64) {
-	if began := ctx.Time(); s.Slowest != nil && !began.IsZero() {
+// Tell keeps a timed order if it was slow. The answer to it is complete. began is when all of the
+// request was there, zero for one on a socket, which is not kept.
+func (s *Stages) Tell(ctx *fasthttp.RequestCtx, began time.Time, took *Took, sequence uint64) {
+	if s.Slowest != nil && !began.IsZero() {
 		now := time.Now()
 		s.Slowest.Note(&Late{At: now, Total: now.Sub(began), Stages: *took,
 			Status: ctx.Response.StatusCode(), Sequence: sequence})

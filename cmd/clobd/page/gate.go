@@ -66,11 +66,16 @@ func ownPage(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) ||
-			(u.Scheme == "https") != (r.TLS != nil) {
+			(u.Scheme == "https") != overTLS(r) {
 			return false
 		}
 	}
 	return true
+}
+
+// overTLS reports whether the browser speaks TLS, with this listener or with a proxy before it.
+func overTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // passedOn are the header fields by which proxies say that a request comes from elsewhere.
@@ -103,7 +108,7 @@ func (g *gate) knows(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if same(r.Header.Get("Authorization"), g.bearer) {
 		http.SetCookie(w, &http.Cookie{Name: passName, Value: g.pass, Path: curvesPath,
-			Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			Secure: overTLS(r), HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		conn.Keep(r.Context())
 		return true
 	}

@@ -114,6 +114,10 @@ func TestGate(t *testing.T) {
 		{401, "/curves/", []string{"From", far, "Cookie", passName + "=guess"}},
 		{401, "/curves/ws", []string{"From", far}},
 		{200, "/page.json", []string{"From", far, "Authorization", "Bearer secret"}},
+		{200, "/page.json", []string{"From", far, "Host", "desk.example", "X-Forwarded-Proto", "https",
+			"Origin", "https://desk.example", "Authorization", "Bearer secret"}}, // a proxy speaks TLS
+		{403, "/page.json", []string{"From", far, "Host", "desk.example", "X-Forwarded-Proto", "https",
+			"Origin", "http://desk.example", "Authorization", "Bearer secret"}},
 		{404, "/page.html", nil},
 	} {
 		before := s.refused
