@@ -303,7 +303,8 @@ func TestWithheld(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := percentileLines(all)[0].at
-	if row := percentileGrid(all).Rows[0]; row[3] == few || row[4] != few || line[len(line)-1].x > 100 {
+	row := percentileGrid(all).Rows[0]
+	if row[3] == few || row[4] != few || line[len(line)-1].x > 100 {
 		t.Errorf("%q, and the picture ends at %v", row, line[len(line)-1].x)
 	}
 	log, err := all[0].log()
