@@ -2,14 +2,14 @@
 # Whether clobench diff finds a node that takes 10 % more CPU per order: TRIES (default 10) times it
 # measures this tree's node beside a slowed one, in turns, and counts how often the verdict is
 # "worse". It must be in nine tries of ten. The slowed node is built with an overlay: judging an
-# order burns a tenth of the CPU time that an order took before, and nothing in the tree changes.
+# order burns steps of arithmetic, and nothing in the tree changes.
 #
-# ROUNDS (default 16) and DURATION (default 500ms) are those of clobench turns.
-# All of it takes about seven minutes.
+# ROUNDS (default 32) and DURATION (default 500ms) are those of clobench turns. All of it takes about
+# a quarter of an hour.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 tries=${TRIES:-10}
-rounds=${ROUNDS:-16}
+rounds=${ROUNDS:-32}
 duration=${DURATION:-500ms}
 scratch=$(mktemp -d)
 clean() { rm -rf "$scratch"; name_failure; }
@@ -18,35 +18,29 @@ trap 'exit 130' INT TERM
 
 build_clean() { go build -o "$scratch/" ./cmd/clobd ./cmd/clobench; }
 
-# burning NS: the source of a function that takes NS nanoseconds of its thread's CPU time. A number
-# of steps that takes so long in a loop of its own took 1.5 to 3 times as long in a node under load.
+# burning STEPS: the source of a function that burns so many steps of arithmetic.
 burning() {
 	cat <<-END
 		package ingress
 
-		import (
-			"runtime"
-			"syscall"
-			"unsafe"
-		)
+		import "sync/atomic"
 
-		// spent is the CPU time of this thread, in ns.
-		func spent() int64 {
-			var t syscall.Timespec
-			syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, 3, uintptr(unsafe.Pointer(&t)), 0)
-			return t.Nano()
-		}
+		// burnt keeps the result.
+		var burnt atomic.Uint64
 
 		func burn() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			for end := spent() + $1; spent() < end; {
+			x := uint64(88172645463325252)
+			for range $1 {
+				x ^= x << 13
+				x ^= x >> 7
+				x ^= x << 17
 			}
+			burnt.Store(x)
 		}
 	END
 }
 
-# build_slowed NS: scratch/slow/clobd judges each order so much slower.
+# build_slowed STEPS: scratch/slow/clobd burns so many steps for each order.
 build_slowed() {
 	mkdir -p "$scratch/slow"
 	sed 's/^func (t \*placing) Judge() {$/&\n\tburn()/' ingress/order.go >"$scratch/order.go"
@@ -56,13 +50,6 @@ build_slowed() {
 	printf '{"Replace":{"%s":"%s","%s":"%s"}}\n' "$PWD/ingress/order.go" "$scratch/order.go" \
 		"$PWD/ingress/burn.go" "$scratch/burn.go" >"$scratch/overlay.json"
 	go build -overlay "$scratch/overlay.json" -o "$scratch/slow/clobd" ./cmd/clobd
-}
-
-# figure SIDE: the median CPU time per operation of a side in scratch/diff.json, in µs: the first
-# figure.
-figure() {
-	awk -F'[:,]' -v side="\"$1\"" '$1 ~ side { here = 1 }
-		here && /"median"/ { print $2; exit }' "$scratch/diff.json"
 }
 
 # slower prints by how much percent B is above A in scratch/diff.json, by the pairs of rounds: CPU
@@ -77,15 +64,21 @@ turns() {
 		>"$scratch/compared"
 }
 
-# A tenth of what an order takes here and now. The tries say what the node really took more: what an
-# order takes changes with the minute of the machine.
+# The steps that make an order a tenth dearer, found by looks at the node itself: in a node under load
+# a step takes longer than in a loop of its own, and an order that holds its place for longer makes
+# others wait, which costs CPU time, too.
 calibrate() {
-	turns 1 "$scratch/clobd" "$scratch/clobd"
-	local tenth
-	tenth=$(awk -v a="$(figure a)" -v b="$(figure b)" 'BEGIN { printf "%d", (a + b) / 2 * 100 }')
-	tail -n 1 "$scratch/said"
-	echo "a tenth of an order is $tenth ns of CPU"
-	build_slowed "$tenth"
+	local steps=5000 look more
+	for look in 1 2; do
+		build_slowed "$steps"
+		turns "$look" "$scratch/clobd" "$scratch/slow/clobd"
+		more=$(slower)
+		echo "with $steps steps an order takes $more % more"
+		steps=$(awk -v s="$steps" -v m="$more" 'BEGIN { f = m > 0 ? 10 / m : 3
+			f = f > 3 ? 3 : f < 0.3 ? 0.3 : f; printf "%d", s * f }')
+	done
+	echo "so the tries burn $steps steps"
+	build_slowed "$steps"
 }
 
 try_all() {

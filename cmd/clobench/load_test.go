@@ -218,14 +218,23 @@ func TestRunStreams(t *testing.T) {
 func TestSoak(t *testing.T) {
 	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
 	defer stop()
-	file := filepath.Join(t.TempDir(), "soak.json")
+	file, page := filepath.Join(t.TempDir(), "soak.json"), filepath.Join(t.TempDir(), "soak.html")
+	rules := filepath.Join(t.TempDir(), "rules")
+	if err := os.WriteFile(rules, []byte("errors = 0\ncorrected.p50 < 1ns\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
-		"--duration", "2s", "--connections", "8", "--json", file, "--dir", t.TempDir())
+		"--duration", "2s", "--connections", "8", "--json", file, "--html", page,
+		"--thresholds", rules, "--dir", t.TempDir())
 	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "error: threshold broken: corrected.p50 < 1ns") {
+		t.Errorf("a threshold that cannot be held: %v\n%s", err, out)
+	}
 	for line := range strings.Lines(string(out)) {
 		if err != nil && strings.HasPrefix(line, "error: ") &&
 			!strings.HasPrefix(line, "error: INVALID: ") && // other work of the machine made it so
 			!strings.HasPrefix(line, "error: fell behind: ") &&
+			!strings.HasPrefix(line, "error: threshold broken: corrected.p50") &&
 			!strings.HasPrefix(line, "error: drift: corrected ") {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -236,6 +245,11 @@ func TestSoak(t *testing.T) {
 		!strings.Contains(s.Checked, "are those that were acknowledged") || len(s.Drifts) < 6 ||
 		s.SigningSeconds <= 0 || len(s.Stages) == 0 || s.Due != 800 || s.Kept <= 0 {
 		t.Errorf("%+v\n%s", s, out)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "Drift") ||
+		!strings.Contains(string(text), "Corrected latency by lap") || len(s.Thresholds) != 2 {
+		t.Errorf("the page: %v, %d bytes, thresholds %+v", err, len(text), s.Thresholds)
 	}
 	if l := s.Laps[9]; l.Memory == 0 || l.Goroutines == 0 || l.Files == 0 || l.Disk == 0 {
 		t.Errorf("the last lap: %+v", l)

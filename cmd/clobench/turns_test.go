@@ -34,11 +34,11 @@ func TestTurns(t *testing.T) {
 		b.Histograms["service"] == "" || !strings.HasPrefix(b.Conditions.Command, "clobench turns --node") {
 		t.Errorf("%+v", b)
 	}
-	if !strings.Contains(out, "verdict: no difference found") || !strings.Contains(out, "n=2 pairs") {
+	if !strings.Contains(out, "verdict: no difference found") || !strings.Contains(out, "n=1 pairs of rounds") {
 		t.Errorf("printed\n%s", out)
 	}
 	code, said := clobench(t, "diff", a, a, "--fail-on", "different")
-	if code != 0 || !strings.Contains(said, "no difference found in CPU µs/op +0.0% (paired sign-flip test, p=1.000, n=2 pairs)") {
+	if code != 0 || !strings.Contains(said, "no difference found in CPU µs/op +0.0% (paired sign-flip test, p=1.000, n=1 pairs of rounds)") {
 		t.Errorf("a run and itself: code %d\n%s", code, said)
 	}
 }
