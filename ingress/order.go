@@ -22,6 +22,8 @@ const rechecks = 3
 
 // placement is the scratch of one order on its way. It has a kilobyte and is pooled.
 type placement struct {
+	caller   *identity
+	body     string
 	request  form.Request
 	market   *view.Market
 	outcome  engine.Outcome
@@ -62,12 +64,12 @@ type orders struct {
 	scratch sync.Pool // of *placement, used again once the answer is written
 }
 
-func (s *orders) borrow(at *seat) *placement {
+func (s *orders) borrow(at *seat, caller *identity, body string) *placement {
 	p, ok := s.scratch.Get().(*placement)
 	if !ok {
 		p = &placement{proof: make([]byte, 0, engine.ProofMax)}
 	}
-	p.seat = at
+	p.seat, p.caller, p.body, p.out.Dialect = at, caller, body, caller.dialect
 	return p
 }
 
@@ -137,8 +139,8 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 
 // Judge checks the order, its signature last.
 func (t *placing) Judge() {
-	t.p = t.borrow(t.now)
-	t.p.refused = t.judge(t.p, t.caller, t.body)
+	t.p = t.borrow(t.now, t.caller, t.body)
+	t.judge(t.p)
 }
 
 // Enter enters the order, unless a check has refused it.
