@@ -75,10 +75,10 @@ func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Sto
 func (t *bundling) Judge() {
 	t.b = make(bundle, len(t.texts))
 	for i := range t.b {
-		t.b[i] = t.borrow()
-		t.b[i].seat, t.b[i].out.Dialect = t.now, t.caller.dialect
+		t.b[i] = t.borrow(t.caller, t.texts[i])
+		t.b[i].seat = t.now
 	}
-	t.judgeAll(t.b, t.caller, t.texts)
+	t.judgeAll(t.b)
 }
 
 // Enter enters the orders that nothing has refused so far.
@@ -151,27 +151,17 @@ func (t *bundling) Finish() {
 
 // judgeAll checks the orders: in the caller's seat, or in equal parts if more seats are free. The
 // more a seat checks together, the less each costs, so it checks at least few.
-func (s *orders) judgeAll(b bundle, caller *identity, texts []string) {
+func (s *orders) judgeAll(b bundle) {
 	const few = 4
 	helpers := s.pool.try((len(b) - 1) / few)
 	size := (len(b) + helpers) / (helpers + 1)
-	s.share(helpers, (len(b)+size-1)/size, func(i int) {
-		end := min((i+1)*size, len(b))
-		s.judgeSome(b[i*size:end], caller, texts[i*size:end])
-	})
-}
-
-// sideBySide does n pieces of work in parallel: in the caller's seat, and in seats that are free.
-func (s *orders) sideBySide(n int, do func(i int)) { s.share(s.pool.try(n-1), n, do) }
-
-// share does n pieces of work in the caller's seat and in as many that try has taken.
-func (s *orders) share(helpers, n int, do func(i int)) {
-	var next atomic.Int32
+	var taken atomic.Int32
 	var panicked atomic.Pointer[string]
+	take := func() int { return int(taken.Add(int32(size))) - size }
 	work := func() {
 		defer keep(&panicked)
-		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
-			do(i - 1)
+		for at := take(); at < len(b); at = take() {
+			s.judgeSome(b[at:min(at+size, len(b))])
 		}
 	}
 	var joined sync.WaitGroup

@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -157,6 +158,100 @@ func TestEntryTogether(t *testing.T) {
 	if writes := h.figure("clobd_entry_writes_total"); writes > 8 {
 		t.Errorf("16 requests were answered in %v writes", writes)
 	}
+}
+
+// spoilt returns the body of an order, some of them with a fault.
+func (h entrance) spoilt(dice *rand.Rand, salt int) (body string, good bool) {
+	body, _ = h.order("alice", "buy A 10 @ 0.40", salt)
+	switch dice.IntN(6) {
+	case 0: // another r
+		digit := strings.Index(body, `"signature":"0x`) + len(`"signature":"0x`) + dice.IntN(64)
+		other := "1"
+		if body[digit] == '1' {
+			other = "2"
+		}
+		return body[:digit] + other + body[digit+1:], false
+	case 1:
+		return `{"order":7}`, false
+	}
+	return body, true
+}
+
+// TestEntryMixed: requests in one TCP segment, some of them with a fault, are judged as each would
+// be alone, however many seats there are: a fault refuses its own request only. The signatures of a
+// batch are checked together.
+func TestEntryMixed(t *testing.T) {
+	for _, seats := range []int{1, 2, 8} {
+		t.Run(strconv.Itoa(seats), func(t *testing.T) { testEntryMixed(t, seats) })
+	}
+}
+
+func testEntryMixed(t *testing.T, seats int) {
+	h := entrance{newHouse(t, func(o *Options) { o.Workers = seats })}
+	h.run([]string{"fund alice 100000"})
+	d, alone := h.dial(t), h.loggedIn("alice", nil)
+	_, r := socketAt(t, d, tradePath, "\r\n")
+	b, err := json.Marshal(h.login("alice", 0, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.write(longMasked(`{"id":0,"method":"login","params":` + string(b) + `}`))
+	if got := readText(t, r); !strings.HasPrefix(got, `{"id":0,"status":200,`) {
+		t.Fatal(got)
+	}
+	first, _ := h.order("alice", "buy A 10 @ 0.40", 0)
+	if got := alone.call("order.place", first); got.Status != 200 {
+		t.Fatal(got)
+	}
+	if n, _ := observed(t, h.server.metrics.together); n != 0 {
+		t.Error("an order alone was checked as a list")
+	}
+	dice, salt := rand.New(rand.NewPCG(5, uint64(seats))), 0
+	var count [2]int
+	for range 20 { // alice has a table of her key after the first ones
+		var all strings.Builder
+		want := make([]reply, 1+dice.IntN(40))
+		for i := range want {
+			salt++
+			body, good := h.spoilt(dice, salt)
+			if want[i].Status = 200; !good {
+				want[i] = alone.call("order.place", body)
+			}
+			count[want[i].Status/400]++
+			all.WriteString(longMasked(
+				fmt.Sprintf(`{"id":%d,"method":"order.place","params":%s}`, i, body)))
+		}
+		d.write(all.String())
+		for range want { // refusals come first
+			var got reply
+			if err := json.Unmarshal([]byte(readText(t, r)), &got); err != nil {
+				t.Fatal(err)
+			}
+			i, err := strconv.Atoi(string(got.ID))
+			if err != nil || got.Status != want[i].Status || string(got.Error) != string(want[i].Error) {
+				t.Fatalf("%v; want %v", got, want[i])
+			}
+			want[i].Status = 0 // answered
+		}
+	}
+	n, sum := observed(t, h.server.metrics.together)
+	t.Logf("%d good, %d bad, %.1f together", count[0], count[1], sum/n)
+	if count[0] == 0 || count[1] == 0 || !(sum/n > 1.5) {
+		t.Error("too few of a kind, or too few together")
+	}
+}
+
+// observed returns how many observations a histogram has, and their sum.
+func observed(t *testing.T, h prometheus.Histogram) (n, sum float64) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h)
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 {
+		t.Fatal(families, err)
+	}
+	m := families[0].GetMetric()[0].GetHistogram()
+	return float64(m.GetSampleCount()), m.GetSampleSum()
 }
 
 // figure returns the value of a metric of the sockets for orders.

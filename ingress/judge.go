@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"clobd/api/wire"
 	"clobd/engine"
@@ -37,37 +38,40 @@ var (
 		"leave the header out, or sign an order of the second struct")
 )
 
-// judge reads an order request and makes its Command, or returns the refusal. It waits for nothing.
-// The signature, which costs most, comes last.
-func (s *orders) judge(p *placement, caller *identity, body string) *wire.Refusal {
-	if refused := s.read(p, caller, body); refused != nil {
-		return refused
+// judge reads an order request and makes its Command, or refuses it. It waits for nothing. The
+// signature, which costs most, comes last.
+func (s *orders) judge(p *placement) {
+	if p.refused = s.read(p); p.refused == nil {
+		began := p.caller.watch.Begin()
+		var err error
+		p.verified, err = s.options.Verifier.Verify(&p.request.Signed, p.request.Signature,
+			p.market.NegRisk)
+		p.verify = p.caller.watch.End(s.options.Stages.Verify, began)
+		p.refused = p.prove(err)
 	}
-	began := caller.watch.Begin()
-	var err error
-	p.verified, err = s.options.Verifier.Verify(&p.request.Signed, p.request.Signature,
-		p.market.NegRisk)
-	p.verify = caller.watch.End(s.options.Stages.Verify, began)
-	return p.prove(caller, err)
 }
 
-// judgeSome judges neighbours in a list, as judge does each of them. It checks their signatures
-// together, which costs less.
-func (s *orders) judgeSome(some bundle, caller *identity, texts []string) {
+// judgeSome judges orders that came together, as judge does each of them. It checks their
+// signatures together, which costs less.
+func (s *orders) judgeSome(some bundle) {
 	list := make([]auth.Submission, 0, len(some))
-	for i, p := range some {
-		if p.refused = s.read(p, caller, texts[i]); p.refused == nil {
+	for _, p := range some {
+		if p.refused = s.read(p); p.refused == nil {
 			list = append(list, auth.Submission{Order: &p.request.Signed,
 				Signature: p.request.Signature, NegRisk: p.market.NegRisk})
 		}
 	}
-	began := caller.watch.Begin()
+	if len(list) == 0 {
+		return
+	}
+	began := time.Now()
 	s.options.Verifier.VerifyAll(list)
-	each := caller.watch.EndOf(len(list), s.options.Stages.Verify, began)
+	each := time.Since(began) / time.Duration(len(list))
+	s.metrics.together.Observe(float64(len(list)))
 	for _, p := range some {
 		if p.refused == nil {
-			p.verified, p.verify = list[0].Verified, each
-			p.refused = p.prove(caller, list[0].Err)
+			p.verified, p.verify = list[0].Verified, p.caller.watch.Tell(s.options.Stages.Verify, each)
+			p.refused = p.prove(list[0].Err)
 			list = list[1:]
 		}
 	}
@@ -75,15 +79,16 @@ func (s *orders) judgeSome(some bundle, caller *identity, texts []string) {
 
 // read reads an order request and fills its Command, but for what follows from the signature. It
 // returns the refusal if there is one.
-func (s *orders) read(p *placement, caller *identity, body string) *wire.Refusal {
+func (s *orders) read(p *placement) *wire.Refusal {
+	caller := p.caller
 	began := caller.watch.Begin()
-	err := form.Decode(body, &p.request)
+	err := form.Decode(p.body, &p.request)
 	p.parse = caller.watch.End(s.options.Stages.Parse, began)
 	if err != nil {
 		return refusePayload.Because(err.Error())
 	}
 	r, o := &p.request, &p.request.Signed
-	p.out.Dialect, p.out.Bare = caller.dialect, r.DeferExec
+	p.out.Bare = r.DeferExec
 	known := false
 	p.market, p.outcome, known = s.options.Board.Directory.Token(o.Token)
 	if refused := p.checkForm(caller, known); refused != nil {
@@ -104,8 +109,8 @@ func (s *orders) read(p *placement, caller *identity, body string) *wire.Refusal
 
 // prove completes the Command of an order whose signature is verified, or refuses it: with err, the
 // Verifier's, or because somebody else signed.
-func (p *placement) prove(caller *identity, err error) *wire.Refusal {
-	r, o := &p.request, &p.request.Signed
+func (p *placement) prove(err error) *wire.Refusal {
+	r, o, caller := &p.request, &p.request.Signed, p.caller
 	if err != nil {
 		p.forged = true
 		return refuseSignature(err, o.Version)

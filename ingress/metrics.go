@@ -17,6 +17,7 @@ type metrics struct {
 	panics   prometheus.Counter
 	limited  *prometheus.CounterVec
 	sizes    prometheus.Histogram
+	together prometheus.Histogram
 	pool     []prometheus.Collector
 }
 
@@ -37,6 +38,9 @@ func newMetrics(p *pool) *metrics {
 		sizes: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clobd_http_answer_bytes",
 			Help:    "Length of the body of an answer, if it is known before it is sent.",
 			Buckets: prometheus.ExponentialBuckets(64, 4, 10)}),
+		together: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clobd_verify_together",
+			Help:    "Signatures of a list, or of single orders of one socket, that were checked together.",
+			Buckets: []float64{1, 2, 4, 8, 16}}),
 		busy: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clobd_http_busy_total",
 			Help: "Writes refused because the ring or the verification queue was full.",

@@ -22,14 +22,15 @@ const rechecks = 3
 
 // placement is the scratch of one order on its way. It has a kilobyte and is pooled.
 type placement struct {
+	caller   *identity
+	body     string
 	request  form.Request
 	market   *view.Market
 	outcome  engine.Outcome
 	command  engine.Command
 	verified auth.Verified
 	proof    []byte
-	// terms refuses what was asked for beside the signed order. A replay has its result all the
-	// same.
+	// terms refuses what was asked for beside the signed order; a replay has its result all the same.
 	terms *wire.Refusal
 
 	parse, verify time.Duration   // how long these stages took
@@ -64,11 +65,12 @@ type orders struct {
 	scratch sync.Pool // of *placement, used again once the answer is written
 }
 
-func (s *orders) borrow() *placement {
+func (s *orders) borrow(caller *identity, body string) *placement {
 	p, ok := s.scratch.Get().(*placement)
 	if !ok {
 		p = &placement{proof: make([]byte, 0, engine.ProofMax)}
 	}
+	p.caller, p.body, p.out.Dialect = caller, body, caller.dialect
 	return p
 }
 
@@ -84,10 +86,8 @@ func (s *orders) recycle(p *placement) {
 // exchange the order was signed, and so which id the order has.
 type placing struct {
 	*orders
-	ctx    *fasthttp.RequestCtx
-	caller *identity
-	body   string
-	claim  limits.Claim
+	ctx   *fasthttp.RequestCtx
+	claim limits.Claim
 	seats
 	p       *placement
 	call    *sequencer.Call // nil: the order did not enter
@@ -99,22 +99,22 @@ type placing struct {
 
 // place begins the story of an order.
 func (s *orders) place(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
-	return s.admitted(placing{ctx: ctx, caller: caller, body: wire.Text(ctx.Request.Body())})
+	return s.admitted(ctx, caller, wire.Text(ctx.Request.Body()), nil)
 }
 
-// admitted returns the story of an order if the caller's windows allow it. Otherwise it answers the
-// request and returns nil.
-func (s *orders) admitted(t placing) socket.Story {
-	if !s.admitAccount(t.ctx, t.caller, limits.Demand{Scope: limits.OrderScope, N: 1}) {
+// admitted returns the story of an order with this body if the caller's windows allow it. Otherwise
+// it answers the request and returns nil.
+func (s *orders) admitted(ctx *fasthttp.RequestCtx, caller *identity, body string,
+	replaced *engine.OrderID) socket.Story {
+	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.OrderScope, N: 1}) {
 		return nil
 	}
-	var ok bool
-	if t.claim, ok = s.mayVerify(t.ctx, t.caller); !ok {
+	claim, ok := s.mayVerify(ctx, caller)
+	if !ok {
 		return nil
 	}
-	p := s.borrow()
-	t.orders, t.p = s, p
-	p.story = t
+	p := s.borrow(caller, body)
+	p.story = placing{orders: s, ctx: ctx, claim: claim, p: p, replaced: replaced}
 	return &p.story
 }
 
@@ -136,13 +136,13 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.CancelScope, N: 1}) {
 		return nil // a replacement counts as a cancel and as an order
 	}
-	return s.admitted(placing{ctx: ctx, caller: caller, body: body, replaced: &id})
+	return s.admitted(ctx, caller, body, &id)
 }
 
 // Judge checks the order, its signature last.
 func (t *placing) Judge() {
 	t.p.seat = t.now
-	t.p.refused = t.judge(t.p, t.caller, t.body)
+	t.judge(t.p)
 }
 
 // Enter enters the order, unless a check has refused it.
@@ -153,7 +153,7 @@ func (t *placing) Enter() {
 		p.command.Replace(*t.replaced)
 	}
 	if p.refused == nil && p.terms == nil && p.command.Owner == 0 {
-		p.refused = t.link(p, t.caller)
+		p.refused = t.link(p, t.p.caller)
 	}
 	if p.refused == nil && p.terms == nil {
 		t.call = t.enterOne(p)
@@ -202,11 +202,11 @@ func (t *placing) wait() {
 	p := t.p
 	p.seat = t.then
 	p.seat.leave()
-	began := t.caller.watch.Begin()
+	began := t.p.caller.watch.Begin()
 	receipt, placed, err := t.call.WaitPlaced()
 	t.receipt, p.out.Displaced, p.spent, t.failed = receipt, placed.Canceled, placed.Spent, err
 	if err != nil { // nobody says which stage it waited for
-		p.spent.Wait = t.caller.watch.End(nil, began)
+		p.spent.Wait = t.p.caller.watch.End(nil, began)
 	}
 	p.seat.back()
 }
@@ -215,7 +215,7 @@ func (t *placing) wait() {
 func (t *placing) Finish() {
 	p, ctx := t.p, t.ctx
 	defer t.recycle(p)
-	defer t.tellStages(t.caller.watch.Begin())
+	defer t.tellStages(t.p.caller.watch.Begin())
 	p.seat = t.then
 	if p.refused == nil && p.terms != nil {
 		p.refused = t.replayBeside(p)
@@ -249,9 +249,9 @@ func (t *placing) Finish() {
 // tellStages tells the stages of a timed order, and answers with them if the request wants that.
 // The last stage began at finish.
 func (t *placing) tellStages(finish time.Time) {
-	if p := t.p; bool(t.caller.watch) {
+	if p := t.p; bool(t.p.caller.watch) {
 		s := &p.spent
-		took := answer.Took{t.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
+		took := answer.Took{t.p.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
 			s.Publish, time.Since(finish)}
 		t.options.Stages.Tell(t.ctx, arrived(t.ctx), &took, uint64(p.out.Receipt.Sequence))
 		if t.options.DebugStages && answer.WantsStages(t.ctx) {

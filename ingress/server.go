@@ -255,7 +255,7 @@ func (s *Server) Close(ctx context.Context) error {
 func (s *Server) Collectors() []prometheus.Collector {
 	m := s.metrics
 	all := append([]prometheus.Collector{m.requests, m.seconds, m.busy, m.panics, m.limited,
-		m.sizes}, m.pool...)
+		m.sizes, m.together}, m.pool...)
 	return append(all, s.room.Collectors()...)
 }
 

@@ -143,7 +143,7 @@ func (d *desk) begin(x *socket.Exchange) {
 // this answer, not the requests after it.
 const rested = "rested"
 
-// judge checks a batch in parallel: one goroutine in the socket's seat, the others in free seats.
+// judge checks a batch in the socket's seat, and in free seats. Single orders are checked together.
 func (d *desk) judge(batch []*socket.Exchange) {
 	if err := d.seat.take(d.orders.payer(&d.caller)); err != nil {
 		for _, x := range batch {
@@ -153,11 +153,16 @@ func (d *desk) judge(batch []*socket.Exchange) {
 			}
 		}
 	}
-	d.orders.sideBySide(len(batch), func(i int) {
-		if x := batch[i]; x.Story != nil {
+	var singles bundle
+	for _, x := range batch {
+		if t, single := x.Story.(*placing); single && len(batch) > 1 {
+			t.p.seat = t.now
+			singles = append(singles, t.p)
+		} else if x.Story != nil {
 			x.Story.Judge()
 		}
-	})
+	}
+	d.orders.judgeAll(singles)
 }
 
 func (d *desk) revoked() bool {

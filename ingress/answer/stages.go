@@ -46,14 +46,12 @@ func (w Watch) End(stage prometheus.Observer, began time.Time) (took time.Durati
 	return took
 }
 
-// EndOf tells a stage n times that an equal part of the time since Begin has passed, and returns
-// that part.
-func (w Watch) EndOf(n int, stage prometheus.Observer, began time.Time) (took time.Duration) {
-	if !w || n == 0 {
+// Tell tells a stage that a timed order took so long in it, and returns that, or 0 if w is not set.
+func (w Watch) Tell(stage prometheus.Observer, took time.Duration) time.Duration {
+	if !w {
 		return 0
 	}
-	took = time.Since(began) / time.Duration(n)
-	for i := 0; i < n && stage != nil; i++ {
+	if stage != nil {
 		stage.Observe(took.Seconds())
 	}
 	return took

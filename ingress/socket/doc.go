@@ -4,7 +4,7 @@
 //	messages from the client                                               answers, each with its id
 //	  │ Login, once                                                             ▲
 //	  ▼                                                                         │
-//	Begin each ─► Judge side by side ─► Enter, in the order of arrival ─► Await, Finish
+//	Begin each ─► Judge together ─────► Enter, in the order of arrival ─► Await, Finish
 //	  └─ reader's goroutine ──────────────────────────────────────────┘  └─ teller's goroutine
 //
 // A story is the work of one request, and package ingress makes it as for HTTP. This package gives

@@ -51,7 +51,7 @@ type Door struct {
 	Login func(x *Exchange)
 	// Begin sets the Story of a request, or answers it.
 	Begin func(x *Exchange)
-	// Judge calls Judge of several Stories in parallel.
+	// Judge judges several Stories: side by side, or signatures of several together.
 	Judge func([]*Exchange)
 	// Entered is called when the judged requests have entered.
 	Entered func()
