@@ -4,8 +4,8 @@
 # "worse". It must be in nine tries of ten. The slowed node is built with an overlay: judging an
 # order burns steps of arithmetic, and nothing in the tree changes.
 #
-# ROUNDS (default 32) and DURATION (default 500ms) are those of clobench turns. All of it takes about
-# a quarter of an hour.
+# ROUNDS (default 32) and DURATION (default 500ms) are those of clobench turns. All of it takes a
+# quarter of an hour.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 tries=${TRIES:-10}
@@ -64,9 +64,9 @@ turns() {
 		>"$scratch/compared"
 }
 
-# The steps that make an order a tenth dearer, found by looks at the node itself: in a node under load
-# a step takes longer than in a loop of its own, and an order that holds its place for longer makes
-# others wait, which costs CPU time, too.
+# The steps that make an order a tenth dearer, found by looks at the node itself: in a node under
+# load a step takes longer than in a loop of its own, and an order that holds its place for longer
+# makes others wait, which costs CPU time, too.
 calibrate() {
 	local steps=5000 look more
 	for look in 1 2; do

@@ -221,3 +221,56 @@ func BenchmarkFollow(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkChurn folds batches of 100 Commands, as a node does under load, and reports the
+// processor time of each Command with the flushes and compactions that it causes.
+func BenchmarkChurn(b *testing.B) {
+	commands, batch := 200_000, 100
+	if testing.Short() {
+		commands /= 100
+	}
+	m := newMaker(1)
+	var all [][]byte
+	for range commands / batch {
+		all = append(all, m.frame(batch).Bytes)
+	}
+	var spent time.Duration
+	var flushes, written float64
+	for range b.N {
+		j := open(b, journal.Options{Dir: b.TempDir(), Async: true})
+		x, err := openIndex(j, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := cpu(b)
+		for _, bytes := range all {
+			err := x.fold.apply(bytes)
+			if err == nil {
+				err = x.fold.commit()
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			x.History.publish(x.fold.at.sequence)
+			x.flush()
+		}
+		if err := x.makeDurable(); err != nil {
+			b.Fatal(err)
+		}
+		for x.db.Metrics().Compact.NumInProgress > 0 {
+			time.Sleep(time.Millisecond)
+		}
+		spent += cpu(b) - before
+		d := x.db.Metrics()
+		flushes += float64(d.Flush.Count)
+		for i := range d.Levels {
+			written += float64(d.Levels[i].TableBytesFlushed + d.Levels[i].TableBytesCompacted)
+		}
+		shut(b, x)
+		shut(b, j)
+	}
+	n := float64(b.N * commands)
+	b.ReportMetric(float64(spent.Nanoseconds())/n, "cpu-ns/command")
+	b.ReportMetric(written/n, "written-B/command")
+	b.ReportMetric(flushes/float64(b.N), "flushes")
+}

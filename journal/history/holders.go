@@ -16,8 +16,13 @@ type Holder struct {
 	Size   engine.Size
 }
 
-// holderMoves moves start a flush: a reader of a list steps over all that moved since the last one.
-const holderMoves = 1 << 12
+// A reader of the database steps over all that moved since the last flush. After such a reader,
+// holderMoves moves start a flush. holderMost moves start one without a reader, so that the first
+// reader of a list does not wait long.
+const (
+	holderMoves = 1 << 12
+	holderMost  = 1 << 16
+)
 
 // list moves a changed position among the holders. One Set and one SingleDelete vanish in a flush.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {

@@ -131,6 +131,7 @@ func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte
 // eachHolder calls visit with the holders of a market's tokens, until it returns false.
 func (h *History) eachHolder(m engine.MarketNo, tokens [2]engine.Outcome,
 	visit func(engine.Outcome, Holder) bool) error {
+	h.walked.Store(true)
 	from := holderKey(m, tokens[0], Holder{0, math.MaxInt64})
 	to := holderKey(m, tokens[1], Holder{math.MaxUint32, 1})
 	return each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
