@@ -18,8 +18,8 @@ import (
 // chain is the chain that bench traders sign for: the node's default.
 const chain = 80002
 
-// signed is one request of level L3, made before the clock runs. Only its HMAC, which covers the
-// time, is computed when it is sent.
+// signed is one request of level L3, made before the clock runs, but for its HMAC, which covers the
+// time: package lean says when.
 type signed struct {
 	client  *trader.Client
 	method  string

@@ -228,6 +228,24 @@ type applied struct {
 	turn      appliedTurn
 	film      film      // of a replay
 	began     time.Time // of a replay
+	told      struct {  // to Progress, last
+		at   time.Time
+		took time.Duration
+		done int
+	}
+}
+
+// tell calls Progress about once a second. The latencies are those since the start.
+func (t *trial) tell(sum *applied) {
+	if t.Progress == nil || time.Since(sum.told.at) < time.Second {
+		return
+	}
+	l := sum.rec.Latency()
+	t.Progress(lean.Progress{Done: int64(sum.done), Elapsed: sum.took,
+		Rate: float64(sum.done-sum.told.done) / max(sum.took-sum.told.took, 1).Seconds(),
+		P50:  time.Duration(l.P50 * 1e3), P99: time.Duration(l.P99 * 1e3),
+		Left: max(t.Duration-sum.took, 0)})
+	sum.told.at, sum.told.took, sum.told.done = time.Now(), sum.took, sum.done
 }
 
 // late reports whether a replay has taken three times its duration, most of it for decoding.
@@ -244,6 +262,7 @@ type appliedTurn struct {
 // time is up. Each has its own seed and its own check.
 func (t *trial) runApply(ctx context.Context) error {
 	report, sum := t.report, &applied{rec: NewRecorder(), began: time.Now()}
+	sum.told.at = sum.began
 	sum.turn.rec = NewRecorder()
 	if t.round == 0 {
 		t.round = applyRound
@@ -313,6 +332,7 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 		to := min(from+block, len(ops))
 		if commands := commandsFrom(ops, from, to); len(commands) > 0 {
 			sum.time(commands, apply)
+			t.tell(sum)
 		}
 		from = to
 		if end := t.turnTime() * time.Duration(len(t.report.Turns)+1); t.Rounds > 1 && sum.took >= end {

@@ -59,6 +59,8 @@ func progressLine(p lean.Progress) string {
 // short is a duration at three digits or so.
 func short(d time.Duration) string {
 	switch {
+	case d < 10*time.Microsecond:
+		return d.String()
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
 	case d < time.Second:

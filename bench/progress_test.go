@@ -35,3 +35,26 @@ func TestTicker(t *testing.T) {
 		t.Errorf("elsewhere: %q", out.String())
 	}
 }
+
+// TestApplyTells: level L0 tells how it comes along, about once a second.
+func TestApplyTells(t *testing.T) {
+	var told []lean.Progress
+	r := &trial{Run: Run{Duration: 5 * time.Second,
+		Progress: func(p lean.Progress) { told = append(told, p) }}}
+	sum := &applied{rec: NewRecorder(), done: 3000, took: time.Second}
+	sum.rec.Record(250)
+	sum.told.at = time.Now()
+	r.tell(sum) // too soon
+	sum.told.at = sum.told.at.Add(-time.Second)
+	r.tell(sum)
+	sum.done, sum.took = 7000, 2*time.Second
+	sum.told.at = sum.told.at.Add(-time.Second)
+	r.tell(sum)
+	if len(told) != 2 || told[0].Rate != 3000 || told[1].Rate != 4000 || told[1].Done != 7000 ||
+		told[1].Left != 3*time.Second || told[1].P50 != 250 {
+		t.Errorf("%+v", told)
+	}
+	if line := progressLine(told[1]); !strings.Contains(line, "p50 250ns") {
+		t.Error(line)
+	}
+}

@@ -148,6 +148,7 @@ func (t *trial) runRecorded(ctx context.Context, sum *applied) error {
 	}
 	err := sum.film.play(ctx, t.Data, goesOn, func(r *reel) {
 		sum.time(r.commands, func([]engine.Command) { apply(r) })
+		t.tell(sum)
 	})
 	if err != nil {
 		return err

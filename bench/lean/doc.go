@@ -10,7 +10,7 @@
 //	  │                    ▼                                ▼                     │
 //	  │             lane.read ─► scan ─► judge ─► good   sendDue                  │
 //	  │                                    │        │       │                     │
-//	  │                                    └────────┴► lane.shoot: stencil, HMAC ─┘
+//	  │                                    └────────┴► lane.shoot: stencil, stamp ─┘
 //	  ▼ a leaf each fifth of a second
 //	scribe ─► Moment, Progress                                        Measured ◄── the end
 //

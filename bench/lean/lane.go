@@ -149,7 +149,8 @@ func (p *pump) shoot(l *lane) {
 	i := l.list[l.next]
 	l.next++
 	r := &p.Requests[i]
-	p.out = p.stencils[r.Route].append(p.out[:0], p.stamp(), r.Body)
+	stamp, signature := p.signature(int(i))
+	p.out = p.stencils[r.Route].append(p.out[:0], stamp, signature, r.Body)
 	at := p.clock()
 	due := l.sent // in a closed loop the answer to what was sent last may have come at any time since
 	if p.open {

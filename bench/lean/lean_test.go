@@ -180,7 +180,7 @@ func TestRender(t *testing.T) {
 	}
 	var out []byte
 	for _, body := range []string{`{"a":1}`, "", strings.Repeat("x", 5000)} {
-		out = s.append(out[:0], []byte("1700000000"), []byte(body))
+		out = s.append(out[:0], []byte("1700000000"), nil, []byte(body))
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(out)))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -198,11 +198,43 @@ func TestRender(t *testing.T) {
 		}
 	}
 	if s, err = newStencil(&Route{Method: "GET", Path: "/book?token_id=1"}, "h"); err != nil ||
-		string(s.append(nil, nil, nil)) != "GET /book?token_id=1 HTTP/1.1\r\nHost: h\r\n\r\n" {
-		t.Errorf("a read: %q, %v", s.append(nil, nil, nil), err)
+		string(s.append(nil, nil, nil, nil)) != "GET /book?token_id=1 HTTP/1.1\r\nHost: h\r\n\r\n" {
+		t.Errorf("a read: %q, %v", s.append(nil, nil, nil, nil), err)
 	}
 	if _, err := newStencil(&Route{Address: "0x1", Trio: auth.Trio{Secret: "!"}}, "h"); err == nil {
 		t.Error("a secret that is none was taken")
+	}
+}
+
+// TestSignedEarly: what was signed before the clock runs is what would be signed when it is sent,
+// until the signatures are old; a long load signs none.
+func TestSignedEarly(t *testing.T) {
+	l := Load{Addr: "127.0.0.1:1", Lanes: 1, Duration: time.Second, Routes: []Route{trader,
+		{Method: "GET", Path: "/book"}}, Requests: []Prepared{{Body: []byte("one")}, {Route: 1},
+		{Body: []byte(strings.Repeat("x", 900))}}}
+	p := &pump{Load: l}
+	if err := p.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.began = p.early.at.Add(time.Second)
+	for _, i := range []int{0, 2} {
+		body := l.Requests[i].Body
+		stamp, signature := p.signature(i)
+		if want := p.stencils[0].append(nil, stamp, nil, body); len(signature) != signatureLen ||
+			!bytes.Equal(p.stencils[0].append(nil, stamp, signature, body), want) {
+			t.Errorf("request %d: signed early as %s, not as in\n%s", i, signature, want)
+		}
+	}
+	p.now = int64(earlyLasts)
+	if stamp, signature := p.signature(0); signature != nil || len(stamp) != 10 {
+		t.Errorf("old: stamp %s, signature %s", stamp, signature)
+	}
+	for _, d := range []time.Duration{0, time.Minute} {
+		p := &pump{Load: l}
+		p.Duration = d
+		if err := p.prepare(t.Context()); err != nil || p.early.text != nil {
+			t.Errorf("%v: %v, %d bytes signed early", d, err, len(p.early.text))
+		}
 	}
 }
 
@@ -218,7 +250,7 @@ func TestNoGarbage(t *testing.T) {
 	h := newTimes(3)
 	out := make([]byte, 0, 4096)
 	if n := testing.AllocsPerRun(100, func() {
-		out = s.append(out[:0], stamp, body)
+		out = s.append(out[:0], stamp, nil, body)
 		r, _, _ := scan(answer)
 		if _, good := r.judge(&trader, p); !good {
 			t.Fatal("no good answer")
@@ -241,7 +273,7 @@ func BenchmarkRequest(b *testing.B) {
 	h, out := newTimes(3), make([]byte, 0, 4096)
 	b.ReportAllocs()
 	for b.Loop() {
-		out = s.append(out[:0], stamp, body)
+		out = s.append(out[:0], stamp, nil, body)
 		r, _, _ := scan(answer)
 		if _, good := r.judge(&trader, p); !good {
 			b.Fatal("no good answer")

@@ -20,6 +20,7 @@ type pump struct {
 	short    bool // an open loop has fewer requests than the duration has room for
 	to       syscall.Sockaddr
 	stencils []*stencil
+	early    early
 	lanes    []lane
 	poller   *poller
 	room     []byte // what was read last
@@ -104,6 +105,7 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 		}
 		p.stencils = append(p.stencils, s)
 	}
+	p.signEarly()
 	p.deal()
 	p.room, p.out = make([]byte, 256<<10), make([]byte, 0, 64<<10)
 	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Processes: 1,
