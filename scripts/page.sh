@@ -61,7 +61,8 @@ start_load() {
 	admin=$(after "its operator's page is" | cut -d/ -f3)
 	market=$(sed -n '2s/.*"clobTokenIds": "\[\\"\([0-9]*\)\\", \\"\([0-9]*\)\\"\]".*/\1,\2/p' \
 		api/catalog/demo.jsonl)
-	bin/clobench run --level L3 --workload canonical --connections 4 --rate 1500 --duration 60s \
+	bin/clobench run --level L3 --workload streams --subscribers 4 --connections 4 \
+		--rate 1000 --duration 60s \
 		--url "$(after 'clobd is trading at')" --admin "$admin" \
 		--token-file "$folder/data/admin.token" --market "$market" >"$folder/load" 2>&1 &
 	pids+=($!)

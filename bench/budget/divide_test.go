@@ -173,7 +173,8 @@ func TestFloors(t *testing.T) {
 			t.Errorf("%s takes %v µs: %s", f.Stage, f.Micros, f.What)
 		}
 	}
-	if !slices.Equal(stages, []Stage{Authenticate, Hash, Signature, Write, Sync}) {
+	stages = slices.DeleteFunc(stages, func(s Stage) bool { return s == Signature }) // cgo's
+	if !slices.Equal(stages, []Stage{Authenticate, Hash, Write, Sync}) {
 		t.Errorf("floors of %v", stages)
 	}
 	if long[0].Micros < 20*short[0].Micros {

@@ -90,9 +90,9 @@ const (
 	WantQuote
 )
 
-// Prepared is a request that was made before the clock runs. Its timestamp and its HMAC, which covers
-// the timestamp, are computed right before the load starts, or, of a load of more than half a minute,
-// when the request is sent.
+// Prepared is a request that was made before the clock runs. Its timestamp and its HMAC, which
+// covers the timestamp, are computed right before the load starts, or, of a load of more than half
+// a minute, when the request is sent.
 type Prepared struct {
 	Route int32 // the index in Load.Routes
 	Lane  int32 // in [0, Load.Lanes)
