@@ -190,6 +190,13 @@ func TestCatalogServiceAway(t *testing.T) {
 	p.start(t)
 	p.warns(t, "clobd_catalog_last_success_age_seconds", "the catalog was last read 3h0m")
 	p.stop(t)
+	before = time.Now().Add(-time.Minute)
+	if err := os.Chtimes(read, before, before); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t)
+	p.warns(t, "clobd_catalog_failures_total", "the catalog could not be read, last with success 1m")
+	p.stop(t)
 }
 
 // TestCatalogServiceHangs: a node that knows its markets does not wait long for a service that

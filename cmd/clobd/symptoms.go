@@ -183,12 +183,12 @@ func (w *watchman) upkeep() {
 	case w.Catalog == "":
 	case health.LastSuccess.IsZero() && health.Failures > 0:
 		w.warn("clobd_catalog_failures_total", "the catalog was never read: the log says why")
-	case health.LastError != "":
-		w.warn("clobd_catalog_failures_total", "the catalog could not be read, last with success %v ago: "+
-			"the log says why", age.Round(time.Second))
 	case !health.LastSuccess.IsZero() && age > oldCatalog:
 		w.warn("clobd_catalog_last_success_age_seconds", "the catalog was last read %v ago",
 			age.Round(time.Second))
+	case health.LastError != "":
+		w.warn("clobd_catalog_failures_total", "the catalog could not be read, last with success %v ago: "+
+			"the log says why", age.Round(time.Second))
 	}
 	if w.front.ends == nil {
 		return

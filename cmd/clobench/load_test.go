@@ -220,14 +220,14 @@ func TestSoak(t *testing.T) {
 	defer stop()
 	file, page := filepath.Join(t.TempDir(), "soak.json"), filepath.Join(t.TempDir(), "soak.html")
 	rules := filepath.Join(t.TempDir(), "rules")
-	if err := os.WriteFile(rules, []byte("errors = 0\ncorrected.p50 < 1ns\n"), 0o600); err != nil {
+	if err := os.WriteFile(rules, []byte("errors == 0\ncorrected.p50 < 1us\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
 		"--duration", "2s", "--connections", "8", "--json", file, "--html", page,
 		"--thresholds", rules, "--dir", t.TempDir())
 	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "error: threshold broken: corrected.p50 < 1ns") {
+	if err == nil || !strings.Contains(string(out), "error: threshold broken: corrected.p50 < 1us") {
 		t.Errorf("a threshold that cannot be held: %v\n%s", err, out)
 	}
 	for line := range strings.Lines(string(out)) {

@@ -122,6 +122,7 @@ func TestGather(t *testing.T) {
 			a, told := newAreas(t, size), int64(0)
 			want := [][]byte{slices.Clone(a.full), slices.Clone(a.enough)}
 			_, before := huge(t, a.less)
+			_, own := huge(t, a.read) // some kernels give a page of its own to who only reads
 			for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 				gather(func(bytes int64) { told = bytes })
 				if a.gathered(t, size) {
@@ -136,7 +137,7 @@ func TestGather(t *testing.T) {
 			if in, after := huge(t, a.less); in != 0 && !always() || after != before {
 				t.Errorf("an area in little use: %d bytes, %d in huge pages, was %d", after, in, before)
 			}
-			if _, after := huge(t, a.read); after != 0 && !always() {
+			if _, after := huge(t, a.read); own == 0 && after != 0 && !always() {
 				t.Errorf("an area that was only read has %d bytes", after)
 			}
 			if !bytes.Equal(a.full, want[0]) || !bytes.Equal(a.enough, want[1]) {
