@@ -2,10 +2,13 @@ package ingress
 
 import (
 	"bufio"
+	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
@@ -290,6 +293,26 @@ func TestBodiesTakeRoomAsTheyCome(t *testing.T) {
 	if got := ask(t, send(list, 16<<10), ""); got != "503\nRetry-After: 1\n"+
 		`{"error":"too many request bodies on their way","code":"overloaded"}`+"\n" {
 		t.Errorf("no room for anybody: %s", got)
+	}
+}
+
+// TestSlowBodyIsNoSlowRequest: the clock of a request begins when all of its body is there, so that
+// no stranger makes orders look slow.
+func TestSlowBodyIsNoSlowRequest(t *testing.T) {
+	h := newHouse(t, nil)
+	c := serveTCP(t, h)()
+	const size, pause = 20_000, 400 * time.Millisecond
+	head := fmt.Sprintf("POST /orders HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", size)
+	if _, err := c.Write(append([]byte(head), make([]byte, size-1)...)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(pause)
+	if got := ask(t, c, " "); !strings.HasPrefix(got, "401\n") {
+		t.Fatal(got)
+	}
+	seconds := h.server.metrics.seconds.WithLabelValues("post_orders").(prometheus.Histogram)
+	if n, sum := observed(t, seconds); n != 1 || sum >= pause.Seconds()/2 {
+		t.Errorf("%v requests took %v s", n, sum)
 	}
 }
 
