@@ -189,6 +189,7 @@ func TestCatalogServiceAway(t *testing.T) {
 	}
 	p.start(t)
 	p.warns(t, "clobd_catalog_last_success_age_seconds", "the catalog was last read 3h0m")
+	p.warns(t, "clobd_catalog_last_success_age_seconds", "and could not be read since")
 	p.stop(t)
 	before = time.Now().Add(-time.Minute)
 	if err := os.Chtimes(read, before, before); err != nil {

@@ -184,8 +184,12 @@ func (w *watchman) upkeep() {
 	case health.LastSuccess.IsZero() && health.Failures > 0:
 		w.warn("clobd_catalog_failures_total", "the catalog was never read: the log says why")
 	case !health.LastSuccess.IsZero() && age > oldCatalog:
-		w.warn("clobd_catalog_last_success_age_seconds", "the catalog was last read %v ago",
-			age.Round(time.Second))
+		since := ""
+		if health.LastError != "" {
+			since = ", and could not be read since: the log says why"
+		}
+		w.warn("clobd_catalog_last_success_age_seconds", "the catalog was last read %v ago%s",
+			age.Round(time.Second), since)
 	case health.LastError != "":
 		w.warn("clobd_catalog_failures_total", "the catalog could not be read, last with success %v ago: "+
 			"the log says why", age.Round(time.Second))
