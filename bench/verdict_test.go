@@ -112,3 +112,24 @@ func TestPacedBlame(t *testing.T) {
 		t.Errorf("a generator in time: %s", p.Invalid)
 	}
 }
+
+// TestMostly: medians are the generator's if every second turn of a side is, and the side is named.
+func TestMostly(t *testing.T) {
+	side := func(name string, turns, blamed int) Side {
+		return Side{Name: name, Rates: make([]float64, turns), Blamed: slices.Repeat([]string{"late"}, blamed)}
+	}
+	for _, c := range []struct {
+		a, b Side
+		says string // "" for a good verdict
+	}{
+		{side("a", 4, 0), side("b", 4, 0), ""},
+		{side("a", 4, 1), side("b", 4, 1), ""},
+		{side("a", 4, 0), side("b", 4, 2), "INVALID: b: 2 of 4 turns: late"},
+		{side("a", 1, 1), side("b", 4, 0), "INVALID: a: 1 of 1 turns: late"},
+	} {
+		err := (&Compared{Node: c.a, Baseline: c.b}).Verdict()
+		if (err == nil) != (c.says == "") || err != nil && err.Error() != c.says {
+			t.Errorf("%d and %d blamed: %v, want %q", len(c.a.Blamed), len(c.b.Blamed), err, c.says)
+		}
+	}
+}
