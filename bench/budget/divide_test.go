@@ -133,7 +133,7 @@ func functions(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// receiver is "(*T)." of a method, "" of a function.
+// receiver is how a profile names the receiver of a method, as "(*T).", and "" for a function.
 func receiver(fn *ast.FuncDecl) string {
 	if fn.Recv == nil {
 		return ""
