@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/page"
 	"clobd/engine"
@@ -65,7 +67,34 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	procs, places := concurrency(os.Getenv("GOMAXPROCS"), runtime.GOMAXPROCS(0), runtime.NumCPU())
 	runtime.GOMAXPROCS(procs)
 	s.places = places
+	s.limitHeap()
 	return runNode(ctx, s)
+}
+
+// heapShare is the part of the machine's memory, or of the container's, that Go's heap may take
+// before the collector works harder. The rest is for what the heap does not count: the caches and
+// memtables of two databases, and the page cache, without which reads wait for the disk.
+const heapShare = 0.8
+
+// limitHeap tells the collector how much memory there is, unless the environment's GOMEMLIMIT does.
+// A node whose heap comes near the limit becomes slower, which its metrics show, where the system
+// would have killed it.
+func (s *settings) limitHeap() {
+	_, err := memlimit.Set(memlimit.WithRatio(heapShare), memlimit.WithProvider(memory))
+	if err != nil {
+		s.log.Warn("the heap has no limit: set GOMEMLIMIT", "error", err)
+	}
+}
+
+// memory returns how many bytes of memory the container may use, or the machine has if that is
+// less.
+func memory() (uint64, error) {
+	machine, err := memlimit.FromSystem()
+	container, unlimited := memlimit.FromCgroup()
+	if unlimited == nil && (err != nil || container < machine) {
+		return container, nil
+	}
+	return machine, err
 }
 
 // concurrency returns GOMAXPROCS, and how many goroutines may work on orders: one per CPU.

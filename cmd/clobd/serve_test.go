@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"clobd/ingress/auth"
@@ -40,4 +41,22 @@ func TestConcurrency(t *testing.T) {
 			t.Errorf("asked %q, %d of %d: %d and %d places", c.asked, c.running, c.cpus, procs, places)
 		}
 	}
+}
+
+// TestHeapLimit: the heap's limit is four fifths of what the container or the machine has, unless
+// GOMEMLIMIT says otherwise.
+func TestHeapLimit(t *testing.T) {
+	p := newProcess(t, buildNode(t), t.TempDir())
+	has, err := memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := func(bytes uint64) {
+		p.start(t)
+		p.measures(t, "go_gc_gomemlimit_bytes "+strconv.FormatFloat(float64(bytes), 'g', -1, 64))
+		p.stop(t)
+	}
+	limited(uint64(float64(has) * heapShare))
+	t.Setenv("GOMEMLIMIT", "3GiB")
+	limited(3 << 30)
 }

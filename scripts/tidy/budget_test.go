@@ -12,6 +12,7 @@ import (
 func budget() map[string]string {
 	return map[string]string{
 		"github.com/HdrHistogram/hdrhistogram-go":   "latencies of the load tester, without losing the tail",
+		"github.com/KimMachineGun/automemlimit":     "how much memory the container or the machine lets the heap have",
 		"github.com/alecthomas/kong":                "command lines with help and environment variables",
 		"github.com/anishathalye/porcupine":         "tests: whether recorded answers have an order that explains them",
 		"github.com/centrifugal/centrifuge":         "the load tester's peer for fan-out; the node does not link it",

@@ -26,6 +26,7 @@ const (
 	route = "github.com/fasthttp/router"
 	wsock = "github.com/fasthttp/websocket"
 	gojs  = "github.com/goccy/go-json"
+	limit = "github.com/KimMachineGun/automemlimit"
 	prom  = "github.com/prometheus/client_golang"
 	hguts = "golang.org/x/net/http/httpguts"
 	pebb  = "github.com/cockroachdb/pebble/v2"
@@ -266,7 +267,7 @@ func programs() []row {
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
 				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/conn", "ingress/cors"},
-			out:   []string{prom, wsock},
+			out:   []string{prom, wsock, limit},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench/lean", "bench",
 			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"},
