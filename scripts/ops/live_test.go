@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	calmTime = 30 * time.Second
 	// dataTime is how long a fresh node may need until every expression has data.
 	dataTime = 30 * time.Second
+	// lateIndex is the lag of the index, in Commands, beyond which a node warns.
+	lateIndex = 20_000
 )
 
 // demoToken is a token of the demo catalog.
@@ -172,13 +175,18 @@ func (w *watcher) stallIndex(t *testing.T, n *observed) {
 		t.Fatal(err)
 	}
 	defer os.Remove(n.stall + indexSide)
-	n.pour(t, c)
+	begun := n.sequence(t)
+	n.quote(t, c)
+	within(t, startTime, "more commands than the index may lag by", func() bool {
+		return n.sequence(t) > begun+lateIndex
+	})
 	n.says(t, http.StatusOK, "clobd_index_lag_commands", "the index lags ")
 	if err := os.Remove(n.stall + indexSide); err != nil {
 		t.Fatal(err)
 	}
 	within(t, calmTime, "the index has caught up", func() bool {
-		return !strings.Contains(n.get(t, "/page.json").body, `"the index lags `)
+		a := n.get(t, "/page.json")
+		return a.status == http.StatusOK && !strings.Contains(a.body, `"the index lags `)
 	})
 }
 
@@ -226,21 +234,9 @@ func (n *observed) sequence(t *testing.T) uint64 {
 	return told.Sequence
 }
 
-// fill pours until the node has no room for more, and returns when it has first said so.
+// fill enters cancels of unknown orders, 1,000 in a request, until the node has no room for more.
+// It returns when the first one was refused, and goes on until the test ends.
 func (n *observed) fill(t *testing.T, c *trader.Client) time.Time {
-	t.Helper()
-	select {
-	case at := <-n.pour(t, c):
-		return at
-	case <-time.After(fireTime):
-		t.Fatal("the ring does not get full")
-	}
-	return time.Time{}
-}
-
-// pour enters cancels of unknown orders, 1,000 in a request, until the test ends. The channel tells
-// when the first request was refused.
-func (n *observed) pour(t *testing.T, c *trader.Client) <-chan time.Time {
 	t.Helper()
 	refused := make(chan time.Time, 1)
 	go repeat(t, 100*time.Millisecond, func() {
@@ -262,7 +258,33 @@ func (n *observed) pour(t *testing.T, c *trader.Client) <-chan time.Time {
 			}
 		}()
 	})
-	return refused
+	select {
+	case at := <-refused:
+		return at
+	case <-time.After(fireTime):
+		t.Fatal("the ring does not get full")
+	}
+	return time.Time{}
+}
+
+// quote places lists of orders and cancels them, again and again until the test ends.
+func (n *observed) quote(t *testing.T, c *trader.Client) {
+	t.Helper()
+	token, _ := engine.ParseToken(demoToken)
+	var salt atomic.Uint64
+	for range 4 {
+		go repeat(t, 0, func() {
+			var list [15]json.RawMessage
+			for i := range list {
+				list[i], _, _ = c.Sign(trader.Limit{Token: token, Price: 100, Size: 5 * engine.Unit,
+					Type: "GTC", Salt: salt.Add(1)})
+			}
+			body, _ := json.Marshal(list)
+			var resp fasthttp.Response
+			_ = c.Do(http.MethodPost, "/orders", body, &resp)
+			_ = c.Do(http.MethodDelete, "/cancel-all", nil, &resp)
+		})
+	}
 }
 
 // repeat calls f again and again until the test ends.
