@@ -54,9 +54,12 @@ func newScrubber(j *journal.Journal, log *slog.Logger, parts ...journal.Part) *s
 	if err != nil {
 		log.Warn("nobody knows when the data folder was last scrubbed", "error", err)
 	}
-	if memo == nil {
-		s.keep(&scrubMemo{Since: time.Now()})
-	} else {
+	switch now := time.Now(); {
+	case memo == nil:
+		s.keep(&scrubMemo{Since: now})
+	case memo.Since.After(now): // by a clock that has been set back
+		s.keep(&scrubMemo{Since: now, Last: memo.Last})
+	default:
 		s.memo.Store(memo)
 	}
 	return s
@@ -177,7 +180,7 @@ func noteOfScrub(f *journal.Scrubbed) *scrubNote {
 }
 
 // scrubMemoName is the file of a data folder that tells the next process of the last scrub: its
-// checksum, and a scrubMemo as JSON. Backups have none, because nobody has scrubbed them.
+// checksum, and a scrubMemo as JSON. Backups have none: nobody has read them as a whole.
 const scrubMemoName = "last-scrub"
 
 type scrubMemo struct {
@@ -201,9 +204,6 @@ func readScrubMemo(j *journal.Journal) (*scrubMemo, error) {
 		return nil, fmt.Errorf("%s is damaged", file)
 	} else if memo.Journal != fmt.Sprintf("%016x", j.ID) {
 		return nil, fmt.Errorf("%s is of the journal %s", file, memo.Journal)
-	}
-	if now := time.Now(); memo.Since.After(now) { // by a clock that has been set back
-		memo.Since = now
 	}
 	return memo, nil
 }

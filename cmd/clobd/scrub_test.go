@@ -144,32 +144,33 @@ func (p *process) scrubbed(t *testing.T) (last, since float64) {
 	return last, since
 }
 
+// resumes starts a node, whose last scrub must be what it was, or of which nobody may know.
+func (p *process) resumes(t *testing.T, known bool, last, since float64) (end, unread float64) {
+	t.Helper()
+	now := float64(time.Now().Unix())
+	p.start(t)
+	end, unread = p.scrubbed(t)
+	if known && (end != last || unread != since) || !known && (end != 0 || unread < now) {
+		t.Errorf("after a start: last %f since %f, was %f %f", end, unread, last, since)
+	}
+	return end, unread
+}
+
 // TestScrubKept: a start knows of the last scrub, and since when the folder waits for its first
-// one. A memo that is damaged or gone is no scrub, and hinders nobody.
+// one. Copies were not scrubbed.
 func TestScrubKept(t *testing.T) {
 	t.Parallel()
 	n := newProcess(t, buildNode(t), t.TempDir())
 	begun := float64(time.Now().Unix())
-	again := func(kept bool, last, since float64) (gotLast, gotSince float64) {
-		t.Helper()
-		now := float64(time.Now().Unix())
-		n.start(t)
-		gotLast, gotSince = n.scrubbed(t)
-		if kept && (gotLast != last || gotSince != since) || !kept && (gotLast != 0 || gotSince < now) {
-			t.Errorf("after a start: last %f since %f, was %f %f", gotLast, gotSince, last, since)
-		}
-		return gotLast, gotSince
-	}
-	last, since := again(false, 0, begun)
+	last, since := n.resumes(t, false, 0, 0)
 	n.kill(t)
-	again(true, last, since)
-	scrub := []string{"scrub", "--data", n.data, "--admin", n.admin}
-	n.expect(t, cli.Done, scrub, "scrubbed: ")
+	n.resumes(t, true, last, since)
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")
 	if last, since = n.scrubbed(t); last < begun || last != since {
 		t.Errorf("scrubbed: last %f since %f", last, since)
 	}
 	n.kill(t)
-	again(true, last, since)
+	n.resumes(t, true, last, since)
 	if _, ready := get(t, n.admin, "/readyz"); !strings.Contains(ready, `"scrub":{"began":`) {
 		t.Errorf("readyz: %s", ready)
 	}
@@ -185,26 +186,53 @@ func TestScrubKept(t *testing.T) {
 			t.Errorf("%s was scrubbed, or the node's folder was not", copied)
 		}
 	}
+}
+
+// TestScrubMemo: a memo that is damaged or gone is no scrub, and hinders nobody. One of the future
+// is of now.
+func TestScrubMemo(t *testing.T) {
+	t.Parallel()
+	n := newProcess(t, buildNode(t), t.TempDir())
+	n.start(t)
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")
+	n.stop(t)
 	memo := filepath.Join(n.data, scrubMemoName)
 	text, err := os.ReadFile(memo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := strings.Replace(string(text), `"unreadSince":"20`, `"unreadSince":"21`, 1)
-	for _, damaged := range []string{"", "\n", later, string(text[:len(text)/2])} {
-		if err := os.WriteFile(memo, []byte(damaged), 0o600); err != nil {
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(memo, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		again(false, 0, 0)
+	}
+	later := strings.Replace(string(text), `"unreadSince":"20`, `"unreadSince":"21`, 1)
+	_, rest, _ := strings.Cut(later, "\n")
+	other := strings.Replace(rest, `"journal":"`, `"journal":"f`, 1)
+	for _, bad := range []string{"", "\n", later, string(text[:len(text)/2]),
+		sumOf(other) + "\n" + other} {
+		write(bad)
+		n.resumes(t, false, 0, 0)
 		n.stop(t)
 		if log := n.log.String(); !strings.Contains(log, "nobody knows when the data folder was last") {
-			t.Errorf("the log says nothing of %q: %s", damaged, log)
+			t.Errorf("the log says nothing of %q: %s", bad, log)
 		}
 	}
 	if err := os.Remove(memo); err != nil {
 		t.Fatal(err)
 	}
-	again(false, 0, 0)
+	n.resumes(t, false, 0, 0)
+	n.stop(t)
+	write(sumOf(rest) + "\n" + rest) // as a clock that was ahead left it
+	now := float64(time.Now().Unix())
+	n.start(t)
+	last, since := n.scrubbed(t)
+	if since < now || since > now+patience.Seconds() || last != since {
+		t.Errorf("scrubbed in the future: last %f since %f, now %f", last, since, now)
+	}
+	n.kill(t)
+	n.resumes(t, true, last, since)
 	n.stop(t)
 }
 
