@@ -40,7 +40,7 @@ type bundling struct {
 	caller *identity
 	texts  []string
 	claim  limits.Claim
-	seats
+	journey
 	b        bundle
 	calls    // of the orders in entered
 	entered  bundle
@@ -76,7 +76,7 @@ func (t *bundling) Judge() {
 	t.b = make(bundle, len(t.texts))
 	for i := range t.b {
 		t.b[i] = t.borrow(t.caller, t.texts[i])
-		t.b[i].seat = t.now
+		t.b[i].seat, t.b[i].watch = t.now, t.watch
 	}
 	t.judgeAll(t.b)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
-	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/cors"
 	"clobd/ingress/limits"
@@ -122,13 +121,10 @@ func foldEqual(name []byte, upper string) bool {
 // identity is who an authenticated request comes from. Its texts are good as long as the request.
 type identity struct {
 	auth.Identity
-	key     string // uuid of the API key
-	dialect wire.Dialect
-	maxAge  string // how many milliseconds after its signature an order is still wanted, or ""
-
+	key       string // uuid of the API key
+	dialect   wire.Dialect
+	maxAge    string // how many milliseconds after its signature an order is still wanted, or ""
 	signature string // of the request, as written
-	watch     answer.Watch
-	took      time.Duration // to authenticate
 }
 
 // authenticate checks the five headers of a request over its exact bytes, or answers 401.

@@ -42,11 +42,11 @@ var (
 // signature, which costs most, comes last.
 func (s *orders) judge(p *placement) {
 	if p.refused = s.read(p); p.refused == nil {
-		began := p.caller.watch.Begin()
+		began := p.watch.Begin()
 		var err error
 		p.verified, err = s.options.Verifier.Verify(&p.request.Signed, p.request.Signature,
 			p.market.NegRisk)
-		p.verify = p.caller.watch.End(s.options.Stages.Verify, began)
+		p.verify = p.watch.End(s.options.Stages.Verify, began)
 		p.refused = p.prove(err)
 	}
 }
@@ -70,7 +70,7 @@ func (s *orders) judgeSome(some bundle) {
 	s.metrics.together.Observe(float64(len(list)))
 	for _, p := range some {
 		if p.refused == nil {
-			p.verified, p.verify = list[0].Verified, p.caller.watch.Tell(s.options.Stages.Verify, each)
+			p.verified, p.verify = list[0].Verified, p.watch.Tell(s.options.Stages.Verify, each)
 			p.refused = p.prove(list[0].Err)
 			list = list[1:]
 		}
@@ -80,10 +80,9 @@ func (s *orders) judgeSome(some bundle) {
 // read reads an order request and fills its Command, but for what follows from the signature. It
 // returns the refusal if there is one.
 func (s *orders) read(p *placement) *wire.Refusal {
-	caller := p.caller
-	began := caller.watch.Begin()
+	caller, began := p.caller, p.watch.Begin()
 	err := form.Decode(p.body, &p.request)
-	p.parse = caller.watch.End(s.options.Stages.Parse, began)
+	p.parse = p.watch.End(s.options.Stages.Parse, began)
 	if err != nil {
 		return refusePayload.Because(err.Error())
 	}

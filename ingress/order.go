@@ -33,6 +33,7 @@ type placement struct {
 	// terms refuses what was asked for beside the signed order; a replay has its result all the same.
 	terms *wire.Refusal
 
+	watch         answer.Watch
 	parse, verify time.Duration   // how long these stages took
 	spent         sequencer.Spent // in the stages behind the ring
 
@@ -88,7 +89,7 @@ type placing struct {
 	*orders
 	ctx   *fasthttp.RequestCtx
 	claim limits.Claim
-	seats
+	journey
 	p       *placement
 	call    *sequencer.Call // nil: the order did not enter
 	receipt engine.Receipt  // of call, unless failed is set
@@ -141,7 +142,7 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 
 // Judge checks the order, its signature last.
 func (t *placing) Judge() {
-	t.p.seat = t.now
+	t.p.seat, t.p.watch = t.now, t.watch
 	t.judge(t.p)
 }
 
@@ -202,11 +203,11 @@ func (t *placing) wait() {
 	p := t.p
 	p.seat = t.then
 	p.seat.leave()
-	began := t.p.caller.watch.Begin()
+	began := t.watch.Begin()
 	receipt, placed, err := t.call.WaitPlaced()
 	t.receipt, p.out.Displaced, p.spent, t.failed = receipt, placed.Canceled, placed.Spent, err
 	if err != nil { // nobody says which stage it waited for
-		p.spent.Wait = t.p.caller.watch.End(nil, began)
+		p.spent.Wait = t.watch.End(nil, began)
 	}
 	p.seat.back()
 }
@@ -215,7 +216,7 @@ func (t *placing) wait() {
 func (t *placing) Finish() {
 	p, ctx := t.p, t.ctx
 	defer t.recycle(p)
-	defer t.tellStages(t.p.caller.watch.Begin())
+	defer t.tellStages(t.watch.Begin())
 	p.seat = t.then
 	if p.refused == nil && p.terms != nil {
 		p.refused = t.replayBeside(p)
@@ -249,14 +250,11 @@ func (t *placing) Finish() {
 // tellStages tells the stages of a timed order, and answers with them if the request wants that.
 // The last stage began at finish.
 func (t *placing) tellStages(finish time.Time) {
-	if p := t.p; bool(t.p.caller.watch) {
-		s := &p.spent
-		took := answer.Took{t.p.caller.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
+	if p, s := t.p, &t.p.spent; t.watch {
+		took := answer.Took{t.took, p.parse, p.verify, s.Wait, s.Match, s.Append, s.Sync,
 			s.Publish, time.Since(finish)}
-		t.options.Stages.Tell(t.ctx, arrived(t.ctx), &took, uint64(p.out.Receipt.Sequence))
-		if t.options.DebugStages && answer.WantsStages(t.ctx) {
-			answer.MarkStages(t.ctx, &took)
-		}
+		t.options.Stages.Tell(t.ctx, t.began, &took, uint64(p.out.Receipt.Sequence))
+		answer.MarkStages(t.ctx, &took, t.options.DebugStages)
 	}
 }
 

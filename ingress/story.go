@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -14,18 +15,23 @@ import (
 // returns nil. It counts the request in the caller's windows.
 type opener func(ctx *fasthttp.RequestCtx, caller *identity) socket.Story
 
-// seats are the seats that a story uses: now until its Commands have entered, then after that. Over
-// HTTP both are the seat of the connection. On a socket the second part has none, because it
-// computes next to nothing.
-type seats struct{ now, then *seat }
+// journey is the clock of a story and the seats that it uses: now until its Commands have entered,
+// then after that. Over HTTP both are the seat of the connection. On a socket the second part has
+// none, because it computes next to nothing.
+type journey struct {
+	now, then *seat
+	watch     answer.Watch
+	began     time.Time     // when all of the request was there
+	took      time.Duration // to authenticate; 0 on a socket, whose caller did that at the login
+}
 
-// seatsOf returns the seats of a story that checks signatures, nil for any other story.
-func seatsOf(t socket.Story) *seats {
+// journeyOf returns the journey of a story that checks signatures, nil for any other story.
+func journeyOf(t socket.Story) *journey {
 	switch t := t.(type) {
 	case *placing:
-		return &t.seats
+		return &t.journey
 	case *bundling:
-		return &t.seats
+		return &t.journey
 	}
 	return nil
 }
@@ -41,7 +47,7 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		caller := callers.Get().(*identity)
 		var ok bool
 		*caller, ok = s.authenticate(ctx)
-		caller.watch, caller.took = watch, watch.End(s.options.Stages.Authenticate, began)
+		took := watch.End(s.options.Stages.Authenticate, began)
 		if !ok {
 			return
 		}
@@ -49,8 +55,8 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		if t == nil {
 			return
 		}
-		if at := seatsOf(t); at != nil {
-			at.now, at.then = seatOf(ctx), seatOf(ctx)
+		if at := journeyOf(t); at != nil {
+			*at = journey{seatOf(ctx), seatOf(ctx), watch, arrived(ctx), took}
 			if err := at.now.take(s.orders.payer(caller)); err != nil {
 				s.refusePool(err).Send(ctx)
 				return

@@ -80,7 +80,7 @@ func (s *sockets) trade(ctx *fasthttp.RequestCtx) {
 
 func (d *desk) door() socket.Door {
 	return socket.Door{Login: d.login, Begin: d.begin, Judge: d.judge, Entered: d.seat.done,
-		Revoked: d.revoked, Answered: d.answered,
+		Revoked: d.revoked, Answered: d.answered, Answering: d.options.Stages.Answer,
 		Panicked: func(cause any) { d.Panicked("a socket's request", cause) }}
 }
 
@@ -124,16 +124,17 @@ func (d *desk) begin(x *socket.Exchange) {
 	ctx.Request.Header.SetMethod(do.method)
 	ctx.Request.SetRequestURI(do.path)
 	caller, timed := &d.caller, answer.WatchNth(d.begun)
-	if d.begun++; x.MaxAge != "" || timed {
+	if d.begun++; x.MaxAge != "" {
 		own := d.caller
-		own.maxAge, own.watch, caller = x.MaxAge, timed, &own
+		own.maxAge, caller = x.MaxAge, &own
 	}
 	if d.attach(); d.windows == nil || do.scope.Cancels || d.admitAddress(ctx, do.scope) {
 		x.Story = do.open(ctx, caller)
 	}
-	switch at := seatsOf(x.Story); {
+	switch at := journeyOf(x.Story); {
 	case at != nil:
-		x.Signed, at.now = true, &d.seat
+		x.Signed, x.Timed = true, bool(timed)
+		*at = journey{now: &d.seat, watch: timed, began: x.Began}
 	case x.Story == nil && ctx.UserValue(rested) != nil:
 		x.Story = reading{func() { d.rests.Rest(d.conn.client, nil) }}
 	}
@@ -156,7 +157,7 @@ func (d *desk) judge(batch []*socket.Exchange) {
 	var singles bundle
 	for _, x := range batch {
 		if t, single := x.Story.(*placing); single && len(batch) > 1 {
-			t.p.seat = t.now
+			t.p.seat, t.p.watch = t.now, t.watch
 			singles = append(singles, t.p)
 		} else if x.Story != nil {
 			x.Story.Judge()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The operator's page in a real browser: a node of this checkout with the demo's bots and a load
-# beside them, and in its log a warning that names what wants to be markup. Pictures of the page are
-# left in bin/. What is missing of the browser and its driver comes from Debian and npm.
+# beside them, in its log a warning that names what wants to be markup, and a catalog that is taken
+# away for a while. What the page shows is compared with the node's metrics. Pictures of the page
+# are left in bin/. What is missing of the browser and its driver comes from Debian and npm.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 folder=$(mktemp -d)
@@ -62,15 +63,16 @@ start_load() {
 	market=$(sed -n '2s/.*"clobTokenIds": "\[\\"\([0-9]*\)\\", \\"\([0-9]*\)\\"\]".*/\1,\2/p' \
 		api/catalog/demo.jsonl)
 	bin/clobench run --level L3 --workload streams --subscribers 4 --connections 4 \
-		--rate 1000 --duration 60s \
+		--rate 1000 --duration 150s \
 		--url "$(after 'clobd is trading at')" --admin "$admin" \
 		--token-file "$folder/data/admin.token" --market "$market" >"$folder/load" 2>&1 &
 	pids+=($!)
 }
 
 look() {
-	timeout 180 node scripts/page/page.mjs "$(command -v chromium)" \
-		"$(after "its operator's page is")" "$folder/data/admin.token" bin && return
+	timeout 240 node scripts/page/page.mjs "$(command -v chromium)" \
+		"$(after "its operator's page is")" "$folder/data/admin.token" "$folder/catalog.jsonl" bin &&
+		return
 	tail -n 20 "$folder/log" "$folder/load"
 	return 1
 }

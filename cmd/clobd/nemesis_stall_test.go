@@ -143,15 +143,16 @@ func TestStalledDisk(t *testing.T) {
 
 // watch reads a book again and again while the disk hangs, which it does until this returns, and
 // asks whether the node is ready and alive. It goes on until end, until enough books came and until
-// the node has said that it is not ready, and why. It returns the slowest of the books, and how
-// often the node said so.
+// the node has said that it is not ready, and why, also to its page. It returns the slowest of the
+// books, and how often the node said so.
 func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unready int) {
 	t.Helper()
 	const least = 20
-	late := time.Now().Add(patience)
-	for books := 0; books < least || unready == 0 || time.Now().Before(end); books++ {
+	late, shown := time.Now().Add(patience), false
+	for books := 0; books < least || !shown || time.Now().Before(end); books++ {
 		if time.Now().After(late) {
-			t.Errorf("%d books, %d times not ready while the disk hung", books, unready)
+			t.Errorf("%d books, %d times not ready while the disk hung, on the page: %v", books, unready,
+				shown)
 			return slowest, unready
 		}
 		begun := time.Now()
@@ -169,6 +170,7 @@ func (w *world) watch(t *testing.T, end time.Time) (slowest time.Duration, unrea
 				strings.Contains(body, "matcher stalled") {
 				t.Errorf("readyz: %d %s", status, body)
 			}
+			shown = shown || w.node.shows(t, "clobd_journal_oldest_unsynced_seconds")
 		}
 		if status, _ := get(t, w.node.admin, "/livez"); status != http.StatusOK {
 			t.Errorf("livez: %d", status)

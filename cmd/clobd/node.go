@@ -428,6 +428,7 @@ func (n *node) close() error {
 			return n.describe.Close()
 		}},
 		{n.role != nil, func() error { return n.role.Journal.Close() }},
+		{n.scrubber != nil, func() error { n.scrubber.running.Lock(); return nil }}, // it writes no more
 		{true, n.claim.Release},
 		{n.space != nil, func() error { n.space.Close(); return nil }},
 		{n.admin != nil, func() error { n.page.Close(); return n.admin.Close() }},

@@ -52,9 +52,10 @@ func (c *restoreCommand) Run(ctx context.Context) (err error) {
 	if err := c.check(ctx, part, note); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(part, backupNoteName)); err != nil &&
-		!errors.Is(err, fs.ErrNotExist) {
-		return err
+	for _, name := range []string{backupNoteName, scrubMemoName} { // the latter of a data folder
+		if err := os.Remove(filepath.Join(part, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if err := stage.finish(); err != nil {
 		return err

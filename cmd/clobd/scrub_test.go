@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"clobd/cmd/cli"
 )
@@ -123,6 +125,133 @@ func TestScrubTells(t *testing.T) {
 		t.Error("a damaged copy is there")
 	}
 	w.load(t, func() { n.stop(t) })
+	n.start(t) // and tells it before it has scrubbed
+	n.warns(t, "clobd_scrub_damaged", "parts of old data are damaged")
+	n.stop(t)
+}
+
+// scrubbed is when the last scrub ended and since when nobody has read the old data, as the metrics
+// have it, in unix seconds.
+func (p *process) scrubbed(t *testing.T) (last, since float64) {
+	t.Helper()
+	_, text := get(t, p.admin, "/metrics")
+	for name, into := range map[string]*float64{"last": &last, "unread_since": &since} {
+		_, rest, _ := strings.Cut(text, "\nclobd_scrub_"+name+"_timestamp_seconds ")
+		if _, err := fmt.Sscan(rest, into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	return last, since
+}
+
+// resumes starts a node, whose last scrub must be what it was, or of which nobody may know.
+func (p *process) resumes(t *testing.T, known bool, last, since float64) (end, unread float64) {
+	t.Helper()
+	now := float64(time.Now().Unix())
+	p.start(t)
+	end, unread = p.scrubbed(t)
+	if known && (end != last || unread != since) || !known && (end != 0 || unread < now) {
+		t.Errorf("after a start: last %f since %f, was %f %f", end, unread, last, since)
+	}
+	return end, unread
+}
+
+// TestScrubKept: a start knows of the last scrub, and since when the folder waits for its first
+// one. Copies were not scrubbed.
+func TestScrubKept(t *testing.T) {
+	t.Parallel()
+	n := newProcess(t, buildNode(t), t.TempDir())
+	begun := float64(time.Now().Unix())
+	last, since := n.resumes(t, false, 0, 0)
+	n.kill(t)
+	n.resumes(t, true, last, since)
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")
+	if last, since = n.scrubbed(t); last < begun || last != since {
+		t.Errorf("scrubbed: last %f since %f", last, since)
+	}
+	n.kill(t)
+	n.resumes(t, true, last, since)
+	if _, ready := get(t, n.admin, "/readyz"); !strings.Contains(ready, `"scrub":{"began":`) {
+		t.Errorf("readyz: %s", ready)
+	}
+	folder := t.TempDir()
+	backup, restored := filepath.Join(folder, "backup"), filepath.Join(folder, "restored")
+	n.expect(t, cli.Done, []string{"backup", "--data", n.data, "--admin", n.admin, "--to", backup})
+	n.stop(t)
+	n.expect(t, cli.Done, []string{"verify", "--data", n.data}, "all is well")
+	n.expect(t, cli.Done, []string{"inspect", "--data", n.data})
+	n.expect(t, cli.Done, []string{"restore", "--from", n.data, "--data", restored}, "restored to ")
+	for _, copied := range []string{backup, restored} {
+		if exists(copied, scrubMemoName) || !exists(n.data, scrubMemoName) {
+			t.Errorf("%s was scrubbed, or the node's folder was not", copied)
+		}
+	}
+}
+
+// TestScrubMemo: a memo that is damaged or gone is no scrub, and hinders nobody. One of the future
+// is of now.
+func TestScrubMemo(t *testing.T) {
+	t.Parallel()
+	n := newProcess(t, buildNode(t), t.TempDir())
+	n.start(t)
+	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")
+	n.stop(t)
+	memo := filepath.Join(n.data, scrubMemoName)
+	text, err := os.ReadFile(memo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(memo, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := strings.Replace(string(text), `"unreadSince":"20`, `"unreadSince":"21`, 1)
+	_, rest, _ := strings.Cut(later, "\n")
+	other := strings.Replace(rest, `"journal":"`, `"journal":"f`, 1)
+	for _, bad := range []string{"", "\n", later, string(text[:len(text)/2]),
+		sumOf(other) + "\n" + other} {
+		write(bad)
+		n.resumes(t, false, 0, 0)
+		n.stop(t)
+		if log := n.log.String(); !strings.Contains(log, "nobody knows when the data folder was last") {
+			t.Errorf("the log says nothing of %q: %s", bad, log)
+		}
+	}
+	if err := os.Remove(memo); err != nil {
+		t.Fatal(err)
+	}
+	n.resumes(t, false, 0, 0)
+	n.stop(t)
+	write(sumOf(rest) + "\n" + rest) // as a clock that was ahead left it
+	now := float64(time.Now().Unix())
+	n.start(t)
+	last, since := n.scrubbed(t)
+	if since < now || since > now+patience.Seconds() || last != since {
+		t.Errorf("scrubbed in the future: last %f since %f, now %f", last, since, now)
+	}
+	n.kill(t)
+	n.resumes(t, true, last, since)
+	n.stop(t)
+}
+
+// TestScrubWait: the next scrub is due a period after the last one. An overdue one begins soon.
+func TestScrubWait(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct{ ago, every, want time.Duration }{
+		{time.Hour, 24 * time.Hour, 23 * time.Hour},
+		{24*time.Hour - time.Minute, 24 * time.Hour, scrubSoon},
+		{1000 * time.Hour, 24 * time.Hour, scrubSoon},
+		{0, time.Second, time.Second},
+		{time.Hour, time.Second, time.Second},
+	} {
+		var s scrubber
+		s.memo.Store(&scrubMemo{Since: now.Add(-c.ago)})
+		if got := s.wait(now, c.every); got != c.want {
+			t.Errorf("%v after the last one, of each %v: %v, want %v", c.ago, c.every, got, c.want)
+		}
+	}
 }
 
 // TestShortBackup: a bit of the live log flips under a node that runs, which has its frames in

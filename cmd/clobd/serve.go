@@ -35,7 +35,7 @@ type serveCommand struct {
 	Faucet             string        `help:"Paper collateral that a wallet gets when it first derives a key. Off without --demo; 10000 with it."`
 	Durability         string        `default:"fsync" enum:"fsync,async" help:"async acknowledges before the sync: for measuring only."`
 	CheckpointInterval time.Duration `default:"5m" help:"Time after which a checkpoint is written if anything happened."`
-	ScrubInterval      time.Duration `default:"24h" help:"Time between two looks at all old data, in the background, at 32 MiB/s. 0: never."`
+	ScrubInterval      time.Duration `default:"24h" help:"Time between two looks at all old data, in the background, at 32 MiB/s, however often the node starts. 0: never."`
 	CheckpointCommands uint64        `default:"2000000" help:"Commands after which a checkpoint is written: what a start after a crash replays at most, but for what came while it was written."`
 	DiskReserve        byteSize      `default:"1GiB" help:"Free space of the disk below which only cancels are taken; below twice of it a warning. 0: never."`
 	DiskBallast        byteSize      `default:"256MiB" help:"Size of a file in the data folder that is deleted when the disk is all but full, so that cancels and a stop still find room. 0: none."`

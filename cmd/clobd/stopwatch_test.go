@@ -66,8 +66,9 @@ func TestStages(t *testing.T) {
 		}
 	}
 	after = counts()
-	for _, stage := range []string{"parse", "verify"} {
-		if n := after[stage] - before[stage]; n != orders/4 {
+	for stage, want := range map[string]float64{"authenticate": 0, "parse": orders / 4,
+		"verify": orders / 4, "answer": orders / 4} {
+		if n := after[stage] - before[stage]; n != want {
 			t.Errorf("%s: %v of %d orders on a socket were timed", stage, n, orders)
 		}
 	}

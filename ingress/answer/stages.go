@@ -12,7 +12,7 @@ import (
 type Stages struct {
 	Parse, Verify, Authenticate prometheus.Observer // an order, its signature, the key's headers
 	Answer                      prometheus.Observer // from Receipt to the answer's bytes
-	Slowest                     *Slowest            // of POST /order
+	Slowest                     *Slowest            // of single orders
 }
 
 // Watch is the clock of a request. One request in four is timed, so that the clock costs the others
@@ -21,7 +21,7 @@ type Watch bool
 
 // WatchOf returns the clock of a request over HTTP.
 func WatchOf(ctx *fasthttp.RequestCtx, debug bool) Watch {
-	return WatchNth(ctx.ConnID()+ctx.ConnRequestNum()) || Watch(debug && WantsStages(ctx))
+	return WatchNth(ctx.ConnID()+ctx.ConnRequestNum()) || Watch(debug && wantsStages(ctx))
 }
 
 // WatchNth returns the clock of the n-th request on a connection.
@@ -60,14 +60,17 @@ func (w Watch) Tell(stage prometheus.Observer, took time.Duration) time.Duration
 // stagesHeader asks for the stages of an order, and answers with them.
 const stagesHeader = "X-Debug-Stages"
 
-// WantsStages reports whether a request asks for its stages.
-func WantsStages(ctx *fasthttp.RequestCtx) bool {
+// wantsStages reports whether a request asks for its stages.
+func wantsStages(ctx *fasthttp.RequestCtx) bool {
 	return string(ctx.Request.Header.Peek(stagesHeader)) == "1"
 }
 
-// MarkStages puts the names of the stages into a header, with how long each took in microseconds:
-// parse=9, verify=104.
-func MarkStages(ctx *fasthttp.RequestCtx, took *Took) {
+// MarkStages puts the names of the stages into a header, with how long each took in microseconds,
+// as parse=9, verify=104, if the operator allows that, which is debug, and the request wants it.
+func MarkStages(ctx *fasthttp.RequestCtx, took *Took, debug bool) {
+	if !debug || !wantsStages(ctx) {
+		return
+	}
 	var b []byte
 	for i, name := range StageNames {
 		if i > 0 {
@@ -79,7 +82,7 @@ func MarkStages(ctx *fasthttp.RequestCtx, took *Took) {
 }
 
 // Tell keeps a timed order if it was slow. The answer to it is complete. began is when all of the
-// request was there, zero for one on a socket, which is not kept.
+// request was there, zero if nobody knows: such an order is not kept.
 func (s *Stages) Tell(ctx *fasthttp.RequestCtx, began time.Time, took *Took, sequence uint64) {
 	if s.Slowest != nil && !began.IsZero() {
 		now := time.Now()

@@ -294,16 +294,26 @@ func (s *session) tellOne(x *Exchange) {
 		}
 	}
 	if x.Story.Await(); !x.Story.Late() {
-		x.Story.Finish()
-		s.answer(x)
+		s.finish(x)
 		return
 	}
 	s.late.Go(func() {
 		defer s.survive()
-		x.Story.Finish()
-		s.answer(x)
+		s.finish(x)
 		s.rouse()
 	})
+}
+
+// finish answers a request that has its Receipts.
+func (s *session) finish(x *Exchange) {
+	timed, began := x.Timed && s.door.Answering != nil, time.Time{}
+	if timed {
+		began = time.Now()
+	}
+	if x.Story.Finish(); timed {
+		s.door.Answering.Observe(time.Since(began).Seconds())
+	}
+	s.answer(x)
 }
 
 // answer appends the answer of a request to out. If too much waits already, it closes the socket.
@@ -323,7 +333,7 @@ func (s *session) answer(x *Exchange) {
 	x.Ctx.Response.Reset()
 	x.Ctx.ResetUserValues()
 	x.Ctx.Init2(nil, nil, false)
-	x.Story, x.Signed, x.Counted, x.Method, x.MaxAge = nil, false, false, "", ""
+	x.Story, x.Signed, x.Counted, x.Timed, x.Method, x.MaxAge = nil, false, false, false, "", ""
 	exchanges.Put(x)
 }
 

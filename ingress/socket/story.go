@@ -3,6 +3,7 @@ package socket
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 )
 
@@ -34,6 +35,8 @@ type Exchange struct {
 	Signed bool
 	// Counted says that the request is no stray, because rate limits count requests like this one.
 	Counted bool
+	// Timed says that Door.Answering observes the answer.
+	Timed bool
 
 	Method string
 	// MaxAge is how many milliseconds after its signature an order may still enter, or "".
@@ -44,8 +47,8 @@ type Exchange struct {
 }
 
 // Door is what a socket needs from package ingress. Its functions belong to one socket. Only the
-// reader calls them, except Revoked, Answered and Panicked, which any goroutine of the socket may
-// call.
+// reader calls them, except Revoked, Answered, Answering and Panicked, which any goroutine of the
+// socket may call.
 type Door struct {
 	// Login checks the first message of a client and answers it. Any status but 200 ends the socket.
 	Login func(x *Exchange)
@@ -59,6 +62,8 @@ type Door struct {
 	Revoked func() bool
 	// Answered counts an answer.
 	Answered func(x *Exchange)
+	// Answering observes how many seconds the Finish of a timed request takes; nil: nobody does.
+	Answering prometheus.Observer
 	// Panicked counts and logs a panic.
 	Panicked func(cause any)
 }

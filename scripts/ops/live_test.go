@@ -4,11 +4,13 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,14 +29,16 @@ const (
 	calmTime = 30 * time.Second
 	// dataTime is how long a fresh node may need until every expression has data.
 	dataTime = 30 * time.Second
+	// lateIndex is the lag of the index, in Commands, beyond which a node warns.
+	lateIndex = 20_000
 )
 
 // demoToken is a token of the demo catalog.
 const demoToken = "35263113354378275961127750085197586402039788513316889322517161777186976249322"
 
 // TestLive lets a real Prometheus look at two real nodes. One is well, and must have all data and
-// no alert. The disk and the matcher of the other one are stalled, its ring is filled, and its door
-// is attacked.
+// no alert. The disk, the matcher and the index of the other one are stalled, its ring is filled,
+// and its door is attacked.
 func TestLive(t *testing.T) {
 	if os.Getenv(required) == "" {
 		t.Skip("SKIPPED: it takes a minute and a Prometheus: scripts/ops.sh runs it")
@@ -50,6 +54,7 @@ func TestLive(t *testing.T) {
 	t.Run("expressions", func(t *testing.T) { w.judge(t, well) })
 	t.Run("disk", func(t *testing.T) { w.stallDisk(t, ill, freeze) })
 	t.Run("matcher and ring", func(t *testing.T) { w.stallMatcher(t, ill) })
+	t.Run("index", func(t *testing.T) { w.stallIndex(t, ill) })
 	t.Run("door", func(t *testing.T) { w.attack(t, ill) })
 	for _, s := range w.fired(t, well) {
 		t.Errorf("%s was firing for the node that was well", s)
@@ -163,6 +168,28 @@ func (w *watcher) stallMatcher(t *testing.T, n *observed) {
 	within(t, calmTime, "the node goes on", func() bool { return n.sequence(t) > before })
 }
 
+// stallIndex lets the index of a node stand still while it trades, which its matcher does not mind.
+func (w *watcher) stallIndex(t *testing.T, n *observed) {
+	c := n.trader(t, 3)
+	if err := os.WriteFile(n.stall+indexSide, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(n.stall + indexSide)
+	begun := n.sequence(t)
+	n.quote(t, c)
+	within(t, startTime, "more commands than the index may lag by", func() bool {
+		return n.sequence(t) > begun+lateIndex
+	})
+	n.says(t, http.StatusOK, "clobd_index_lag_commands", "the index lags ")
+	if err := os.Remove(n.stall + indexSide); err != nil {
+		t.Fatal(err)
+	}
+	within(t, calmTime, "the index has caught up", func() bool {
+		a := n.get(t, "/page.json")
+		return a.status == http.StatusOK && !strings.Contains(a.body, `"the index lags `)
+	})
+}
+
 // attack asks without a key, again and again.
 func (w *watcher) attack(t *testing.T, n *observed) {
 	begun := time.Now()
@@ -176,18 +203,24 @@ func (w *watcher) attack(t *testing.T, n *observed) {
 }
 
 // says waits until /readyz has a status, and tells of a metric with words: as a reason or as a
-// warning.
+// warning. The operator's page must be told the same.
 func (n *observed) says(t *testing.T, status int, metric, words string) {
 	t.Helper()
 	type symptom struct{ What, Metric string }
-	within(t, answerTime, "readyz tells of "+metric, func() bool {
-		var told struct{ Reasons, Warnings []symptom }
-		a := n.get(t, "/readyz")
-		if err := json.Unmarshal([]byte(a.body), &told); err != nil {
-			t.Fatalf("readyz: %d %s", a.status, a.body)
-		}
-		return a.status == status && slices.ContainsFunc(append(told.Reasons, told.Warnings...),
+	type readiness struct{ Reasons, Warnings []symptom }
+	tells := func(r *readiness) bool {
+		return slices.ContainsFunc(append(r.Reasons, r.Warnings...),
 			func(s symptom) bool { return s.Metric == metric && strings.Contains(s.What, words) })
+	}
+	within(t, answerTime, "readyz and the page tell of "+metric, func() bool {
+		var told readiness
+		var page struct{ Readyz readiness }
+		a, shown := n.get(t, "/readyz"), n.get(t, "/page.json")
+		if err := errors.Join(json.Unmarshal([]byte(a.body), &told),
+			json.Unmarshal([]byte(shown.body), &page)); err != nil {
+			t.Fatalf("%v: %d %s, %d %s", err, a.status, a.body, shown.status, shown.body)
+		}
+		return a.status == status && tells(&told) && shown.status == http.StatusOK && tells(&page.Readyz)
 	})
 }
 
@@ -232,6 +265,26 @@ func (n *observed) fill(t *testing.T, c *trader.Client) time.Time {
 		t.Fatal("the ring does not get full")
 	}
 	return time.Time{}
+}
+
+// quote places lists of orders and cancels them, again and again until the test ends.
+func (n *observed) quote(t *testing.T, c *trader.Client) {
+	t.Helper()
+	token, _ := engine.ParseToken(demoToken)
+	var salt atomic.Uint64
+	for range 4 {
+		go repeat(t, 0, func() {
+			var list [15]json.RawMessage
+			for i := range list {
+				list[i], _, _ = c.Sign(trader.Limit{Token: token, Price: 100, Size: 5 * engine.Unit,
+					Type: "GTC", Salt: salt.Add(1)})
+			}
+			body, _ := json.Marshal(list)
+			var resp fasthttp.Response
+			_ = c.Do(http.MethodPost, "/orders", body, &resp)
+			_ = c.Do(http.MethodDelete, "/cancel-all", nil, &resp)
+		})
+	}
 }
 
 // repeat calls f again and again until the test ends.

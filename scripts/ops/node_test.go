@@ -52,16 +52,18 @@ func compile(t *testing.T, flags ...string) {
 }
 
 // stallFile is the variable that names the file of a node from buildStalling. The file with
-// diskSide behind its name stops the journal.
+// diskSide behind its name stops the journal, that with indexSide the index.
 const (
 	stallFile = "CLOBD_OPS_STALL"
 	diskSide  = ".disk"
+	indexSide = ".index"
 )
 
-// buildStalling compiles the node with two files replaced. The clock, which the matcher asks before
-// each batch, does not return while a file exists; nor does a sync of the journal while another one
-// does. Nothing outside of a node stops its matcher and leaves everything else alone, so that stall
-// is put where a bug in Apply would be. A disk can be frozen, by root: see ownDisk.
+// buildStalling compiles the node with three files replaced. The clock, which the matcher asks
+// before each batch, does not return while a file exists; nor does a sync of the journal while
+// another one does; nor does the index take the next batch while a third one does. Nothing outside
+// of a node stops its matcher or its index and leaves everything else alone, so these stalls are
+// put where a bug would be. A disk can be frozen, by root: see ownDisk.
 func buildStalling(t *testing.T) string {
 	t.Helper()
 	const wait = "%s\n\t\tfor _, err := os.Stat(%s); err == nil; _, err = os.Stat(%[2]s) {\n" +
@@ -71,6 +73,8 @@ func buildStalling(t *testing.T) string {
 	for _, edit := range []struct{ path, at, head string }{
 		{"engine/sequencer/clock.go", file, "\treturn func() engine.Time {\n"},
 		{"journal/wait.go", file + ` + "` + diskSide + `"`, "\tif !j.Options.Async {\n"},
+		{"journal/history/index.go", file + ` + "` + indexSide + `"`,
+			"func (x *Index) step() error {\n"},
 	} {
 		path, err := filepath.Abs("../../" + edit.path)
 		if err != nil {

@@ -81,6 +81,8 @@ const cards = [
       [s.figures.clobd_checkpoint_sequence?.[0] ? seconds(v) : "none yet"]],
     ["Checkpoint took", "clobd_checkpoint_seconds", "seconds"],
     ["Checkpoints failed", "clobd_checkpoint_failures_total", "count"],
+    ["Old data read through", "clobd_scrub_last_timestamp_seconds", (s, v) =>
+      [v ? seconds(s.now / 1000 - v) + " ago" : "not yet"]],
     ["Catalog read", "clobd_catalog_last_success_age_seconds", (s, v) =>
       [v < 0 ? "no outside source" : seconds(v) + " ago"]],
     ["Markets described", "clobd_catalog_markets", "count"],
