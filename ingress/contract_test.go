@@ -47,8 +47,14 @@ func TestContract(t *testing.T) {
 }
 
 // newCaseHouse starts a house with the options that the cases of a file need.
-func newCaseHouse(t *testing.T, file string) (h *house) {
-	h = newHouse(t, func(o *Options) {
+func newCaseHouse(t *testing.T, file string) *house {
+	h := buildCaseHouse(t, file)
+	open(h)
+	return h
+}
+
+func buildCaseHouse(t *testing.T, file string) (h *house) {
+	h = buildHouse(t, func(o *Options) {
 		switch filepath.Base(file) {
 		case "limits.txt":
 			o.Limits = true

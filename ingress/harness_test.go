@@ -82,13 +82,18 @@ type house struct {
 // now is the clock of everything in the house, in unix seconds.
 func (h *house) now() int64 { return testNow + h.late.Load() }
 
-// newHouse starts a house; change may edit the options of its Server. Nobody looks for silent keys
-// but who waits for them: two who look at once would not know what the other one found.
+// newHouse starts a house; change may edit the options of its Server.
 func newHouse(t testing.TB, change func(*Options)) *house {
 	h := buildHouse(t, change)
+	open(h)
+	return h
+}
+
+// open starts a house. Nobody looks for silent keys but who waits for them: two who look at once
+// would not know what the other one found.
+func open(h *house) {
 	h.server.begin.Do(func() {})
 	h.start()
-	return h
 }
 
 // buildHouse makes a house that does not run yet. Its door waits for clients and keeps orders in

@@ -27,6 +27,8 @@ type desks struct {
 	fresh bool // a new socket for each request: nobody answers pings while the disk hangs
 	asked int  // requests that went over sockets
 	not   int  // requests that only HTTP can carry
+
+	answered func() // called after each answer, if set
 }
 
 // trading is a client's end of a socket for orders.
@@ -230,7 +232,11 @@ func (h entrance) ask(w *rawRequest, o *words) string {
 	if age, ok := o.find("max-age"); ok {
 		more = append(more, `"max_age_ms":"`+age+`"`)
 	}
-	return c.call(method, body, more...).String()
+	got := c.call(method, body, more...).String()
+	if h.desk.answered != nil {
+		h.desk.answered()
+	}
+	return got
 }
 
 // notOnSockets matches the HTTP headers that no answer on a socket has.
@@ -253,12 +259,15 @@ func asOnSockets(answer string) string {
 	return strings.Join(lines, "")
 }
 
+// onSockets are the cases that hold on sockets, too.
+var onSockets = []string{"order", "bundles", "cancels", "refused", "minimum", "modes", "strict",
+	"types", "trouble", "limits", "first_use", "tokens", "records"}
+
 // TestContractOnSockets: a request on a socket gets the same answer, and has the same effect, as
 // over HTTP. The cases of heartbeats are left out, because an open socket counts as a heartbeat.
 func TestContractOnSockets(t *testing.T) {
 	all := desks{}
-	for _, name := range []string{"order", "bundles", "cancels", "refused", "minimum", "modes",
-		"strict", "types", "trouble", "limits", "first_use", "tokens", "records"} {
+	for _, name := range onSockets {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				file := filepath.Join("testdata", name+".txt")

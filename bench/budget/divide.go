@@ -14,7 +14,7 @@ type Line struct {
 	Stage   Stage         `json:"stage"`
 	CPU     time.Duration `json:"cpu_ns"`
 	Samples int64         `json:"samples"`
-	// Heaviest are the outermost functions of the stage that took the most, at most three, each with
+	// Heaviest are the innermost functions of the stage that took the most, at most three, each with
 	// its share of the stage.
 	Heaviest []Weight `json:"heaviest"`
 }

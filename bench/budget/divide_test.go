@@ -51,17 +51,28 @@ func TestDivide(t *testing.T) {
 			"clobd/journal/history.(*fold).commit"},
 		[]string{"github.com/cockroachdb/pebble/v2/internal/arenaskl.(*Skiplist).Add",
 			"clobd/journal.(*Journal).Append"},
-		[]string{"indexbytebody", serve}))
+		[]string{"indexbytebody", serve},
+		[]string{"clobd/ingress/auth/lanes._Cfunc_lanes_keccak", "clobd/ingress/auth/lanes.Keccak",
+			"clobd/ingress/auth.(*press).run", "clobd/ingress/auth.(*listing).hash", judge, serve},
+		[]string{"clobd/ingress/auth/lanes._Cfunc_lanes_sums", "clobd/ingress/auth/lanes.AddAll",
+			"clobd/ingress/auth/curve.(*Checker).addInLanes", judge, serve},
+		[]string{"clobd/journal/history.layer.has", "clobd/journal/history.(*filter).may",
+			"clobd/journal/history.(*History).Past", "clobd/ingress.(*orders).look", serve},
+		[]string{"github.com/cockroachdb/pebble/v2/sstable.(*Reader).readDataBlock",
+			"clobd/journal/history.(*History).Past", serve},
+		[]string{"clobd/ingress/auth.ParseHex", "clobd/ingress/form.Decode", judge, serve},
+		[]string{"clobd/ingress/auth.ParseProof", "clobd/journal/history.(*fold).apply"},
+		[]string{"clobd/ingress/auth.ParseWord", "clobd/ingress.describe", serve}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[Stage]int64{Decode: 2, Signature: 1, Wake: 1, Collector: 1, Rest: 1, SocketOut: 1,
-		Fold: 1, Write: 1, Parse: 1}
+	want := map[Stage]int64{Decode: 3, Signature: 2, Wake: 1, Collector: 1, Rest: 1, SocketOut: 1,
+		Fold: 2, Write: 1, Parse: 2, Hash: 1, Past: 2}
 	for _, l := range lines {
 		if l.Samples != want[l.Stage] || l.CPU != time.Duration(want[l.Stage])*10*time.Millisecond {
 			t.Errorf("%s has %d samples, %v, want %d", l.Stage, l.Samples, l.CPU, want[l.Stage])
 		}
-		if l.Stage == Decode && (len(l.Heaviest) != 1 || l.Heaviest[0] != Weight{"runtime.memmove", 1}) {
+		if l.Stage == Decode && (len(l.Heaviest) != 2 || l.Heaviest[0].Function != "runtime.memmove") {
 			t.Errorf("decode: heaviest %v", l.Heaviest)
 		}
 	}
@@ -81,7 +92,7 @@ func TestDivideRefuses(t *testing.T) {
 
 // TestStagesAreWhole: each rule leads to a stage that Divide tells.
 func TestStagesAreWhole(t *testing.T) {
-	for _, r := range slices.Concat(inner, rules) {
+	for _, r := range slices.Concat(inner, rules, homes) {
 		if !slices.Contains(Stages(), r.stage) {
 			t.Errorf("%s leads to %q, which is in no line", r.prefix, r.stage)
 		}
@@ -91,7 +102,7 @@ func TestStagesAreWhole(t *testing.T) {
 // TestRulesNameFunctions: a function of the node that is renamed must not silently leave its stage.
 func TestRulesNameFunctions(t *testing.T) {
 	known := map[string][]string{}
-	for _, r := range rules {
+	for _, r := range slices.Concat(rules, homes) {
 		path, ours := strings.CutPrefix(r.prefix, "clobd/")
 		if !ours || strings.HasSuffix(path, "/") {
 			continue

@@ -10,8 +10,9 @@
 //
 // A stack belongs to one stage, and the innermost frame that a rule names decides: the copy of
 // memory within the decoder is decoding, the wake-up of a goroutine within the decoder is the
-// runtime's. A stack without a known frame is told as Rest, with its functions, and not hidden in
-// another stage.
+// runtime's. A helper that several stages share has no rule: its caller decides, and the home of
+// its package only where no frame has a rule. A stack without a known frame is told as Rest, with
+// its functions, and not hidden in another stage.
 //
 // Contract: Divide looks at names only, so a function of the node that is renamed moves to the
 // stage of its caller, or into Rest; the tests hold the rules to functions that exist.

@@ -79,8 +79,8 @@ func Crypto(body int) ([]Floor, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The words of an order and its type, then the 66 bytes of the typed text.
-	order, typed := make([]byte, 13*32), make([]byte, 66)
+	// The words of an order of the second struct and its type, then the 66 bytes of the typed text.
+	order, typed := make([]byte, 12*32), make([]byte, 66)
 	hash := sha3.NewLegacyKeccak256()
 	hashes, err := spent(func() {
 		for _, text := range [][]byte{order, typed} {
@@ -93,7 +93,7 @@ func Crypto(body int) ([]Floor, error) {
 		return nil, err
 	}
 	floors := []Floor{{Authenticate, macs, "HMAC-SHA256 of the body"},
-		{Hash, hashes, "Keccak-256 of 416 and of 66 bytes"}}
+		{Hash, hashes, "Keccak-256 of 384 and of 66 bytes"}}
 	checks, err := check(sum, key)
 	if checks > 0 {
 		floors = append(floors, Floor{Signature, checks,

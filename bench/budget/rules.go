@@ -1,6 +1,9 @@
 package budget
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Stage is a part of an order's way, or of the work behind it.
 type Stage string
@@ -90,13 +93,12 @@ var rules = []rule{
 	{"github.com/cockroachdb/pebble/v2.(*DB).flush", Compaction},
 	{"github.com/cockroachdb/pebble/v2.(*DB).compact", Compaction},
 	{"github.com/cockroachdb/pebble/v2.(*DB).maybeScheduleCompaction", Compaction},
-	{"github.com/cockroachdb/pebble/v2/sstable.", Compaction},
+	{"github.com/cockroachdb/pebble/v2/sstable.(*RawColumnWriter)", Compaction},
 	{"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider.(*fileBuffered", Compaction},
 	{"github.com/cockroachdb/pebble/v2/record.(*LogWriter)", Write},
 	{"clobd/journal/disk.(*spares)", Write},
 
 	{"clobd/ingress/auth/curve.", Signature},
-	{"clobd/ingress/auth/lanes.", Signature},
 	{"github.com/ethereum/go-ethereum/crypto/secp256k1.", Signature},
 	{"clobd/ingress/auth.(*hasher).recover", Signature},
 	{"golang.org/x/crypto/sha3.", Hash},
@@ -122,6 +124,11 @@ var rules = []rule{
 	{"clobd/ingress.(*seat)", Admit},
 	{"clobd/ingress/limits.", Admit},
 	{"clobd/ingress.(*orders).look", Past},
+	{"clobd/ingress.(*placing).Enter", Ring},
+	{"clobd/ingress.(*placing).wait", Ring},
+	{"clobd/ingress.(*bundling).Enter", Ring},
+	{"clobd/ingress.(*bundling).enterSome", Ring},
+	{"clobd/ingress.(*bundling).wait", Ring},
 	{"clobd/journal/history.(*History).Past", Past},
 
 	{"clobd/engine.(*Frame).Encode", Encode},
@@ -134,9 +141,7 @@ var rules = []rule{
 	{"clobd/api/stream.", Publish},
 	{"clobd/api/wallets.", Publish},
 
-	{"clobd/journal/history.", Fold},
 	{"clobd/journal.(*Follower)", Replica},
-	{"clobd/journal.", Write},
 
 	{"clobd/ingress/conn.(*Conn).Write", SocketOut},
 	{"clobd/ingress/conn.(*Conn).write", SocketOut},
@@ -146,6 +151,8 @@ var rules = []rule{
 	{"clobd/ingress/conn.(*Conn).Read", SocketIn},
 	{"clobd/ingress.(*orderConn).Read", SocketIn},
 	{"clobd/ingress.(*orderConn).receive", SocketIn},
+	{"clobd/ingress.(*Server).readBody", SocketIn},
+	{"github.com/valyala/fasthttp.(*requestStream)", SocketIn},
 	{"bufio.(*Reader).fill", SocketIn},
 
 	{"github.com/prometheus/", Watch},
@@ -156,7 +163,10 @@ var rules = []rule{
 
 	{"clobd/ingress/answer.", Answer},
 	{"clobd/ingress.(*placing).Finish", Answer},
+	{"clobd/ingress.(*placing).settle", Answer},
 	{"clobd/ingress.(*placing).reply", Answer},
+	{"clobd/ingress.(*bundling).Finish", Answer},
+	{"clobd/ingress.(*bundling).settle", Answer},
 	{"clobd/ingress.(*orders).answer", Answer},
 	{"clobd/ingress.(*orders).reply", Answer},
 	{"clobd/api/wire.", Answer},
@@ -165,19 +175,33 @@ var rules = []rule{
 	{"github.com/valyala/fasthttp.writeResponse", Answer},
 	{"clobd/ingress.(*Server).stamp", Answer},
 	{"clobd/ingress.(*orders)", Decode},
+}
+
+// homes are the stages of what no rule knows, by the package. Helpers that several stages share are
+// in no rule: the frame that called them decides, and only where no frame has a rule their package.
+// Package auth has no home, because both requests and folds call its helpers.
+var homes = []rule{
+	{"clobd/journal/history.", Fold},
+	{"clobd/journal.", Write},
 	{"clobd/ingress.", Parse},
-	{"clobd/ingress/", Parse},
+	{"clobd/ingress/conn.", Parse},
+	{"clobd/ingress/cors.", Parse},
+	{"clobd/ingress/socket.", Parse},
 	{"github.com/fasthttp/router.", Parse},
 	{"github.com/valyala/fasthttp.", Parse},
 }
 
-// stageOf is the stage of the innermost frame that a rule knows. Frames are from the leaf outwards.
+// first are the rules that are asked before homes.
+var first = slices.Concat(inner, rules)
+
+// stageOf is the stage of the innermost frame that a rule knows, or else of the innermost one that
+// has a home. Frames are from the leaf outwards.
 func stageOf(frames []string) Stage {
-	for _, name := range frames {
-		for _, list := range [][]rule{inner, rules} {
-			for i := range list {
-				if strings.HasPrefix(name, list[i].prefix) {
-					return list[i].stage
+	for _, list := range [][]rule{first, homes} {
+		for _, name := range frames {
+			for _, r := range list {
+				if strings.HasPrefix(name, r.prefix) {
+					return r.stage
 				}
 			}
 		}
