@@ -70,7 +70,7 @@ type Side struct {
 	MaxMicros []float64 `json:"max_micros"`
 	Seconds   []float64 `json:"seconds"`
 	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
-	// LoadMicros is the CPU time of the process that sent, per operation; sockets do not tell.
+	// LoadMicros is the CPU time of the process that sent, per operation.
 	LoadMicros []float64 `json:"generator_cpu_micros_per_operation,omitempty"`
 	// Blamed are the turns whose figures the generator has made, as far as it tells.
 	Blamed []string `json:"invalid_turns,omitempty"`
@@ -118,7 +118,11 @@ const (
 
 // Verdict is nil if the medians of both sides are theirs and not the generator's.
 func (c *Compared) Verdict() error {
-	return errors.Join(c.Node.verdict(), c.Baseline.verdict())
+	err := errors.Join(c.Node.verdict(), c.Baseline.verdict())
+	if c.Paced != nil {
+		err = errors.Join(err, c.Paced.verdict())
+	}
+	return err
 }
 
 // WriteText prints the comparison for people.

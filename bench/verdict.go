@@ -27,7 +27,7 @@ func asked(problems []error) error {
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
 	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up
-	loopFloor = 300.0   // µs: what a goroutine that sleeps in the kernel takes, at L1 and L2
+	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1, at L2 and on sockets
 	stoodLong = 150_000 // µs: no thread waits so long for a busy core
 	latePart  = 0.5     // of the latency at the same percentile
 	wholeOf   = 0.9     // of the time of the threads that send
@@ -40,9 +40,13 @@ func (r *Report) blame() {
 	if g == nil {
 		return
 	}
+	floor, more, rest := lateFloor, "; use more --processes", ", or the rate needs more --processes"
+	if g.goroutines {
+		floor, more, rest = loopFloor, "", ""
+	}
 	if g.Thread >= wholeOf {
 		r.Invalid = fmt.Sprintf("the generator was at its limit: its threads were on a CPU for %.0f%% "+
-			"of the time (the bound is %.0f%%); use more --processes", g.Thread*100, wholeOf*100)
+			"of the time (the bound is %.0f%%)%s", g.Thread*100, wholeOf*100, more)
 		return
 	}
 	latency := &r.ServiceMicros
@@ -50,15 +54,11 @@ func (r *Report) blame() {
 		latency = r.CorrectedMicros
 	}
 	late, paused := &g.LateMicros, r.Conditions.Hiccup.MaxMillis*1e3
-	floor, cure := lateFloor, ", or the rate needs more --processes"
-	if r.Level == "L1" || r.Level == "L2" {
-		floor, cure = loopFloor, ""
-	}
 	accuse := func(name string, late, took, least float64) bool {
 		bad := late > least && late > latePart*took
 		if bad {
 			r.Invalid = fmt.Sprintf("the generator was late itself: %s of its lateness is %.0f µs, of the "+
-				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, cure)
+				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, rest)
 		}
 		return bad
 	}
