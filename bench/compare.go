@@ -35,20 +35,16 @@ type Comparison struct {
 
 // validate returns all problems of the comparison at once, or nil.
 func (c *Comparison) validate() error {
-	var problems []error
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf("comparison: "+format, args...))
-		}
-	}
-	bad(!writes(c.What) && readPaths[c.What] == "",
+	all := Problems{Of: "comparison"}
+	all.Add(!writes(c.What) && readPaths[c.What] == "",
 		"%q is none of orders, batch, entry, book, midpoint and price", c.What)
-	bad(c.Rounds < 1, "%d rounds", c.Rounds)
-	bad(c.Duration <= 0, "the duration is not positive")
-	bad(c.Connections < 1, "%d connections", c.Connections)
-	bad(writes(c.What) && c.Connections > Traders,
-		"%d connections are more than %d: each has wallets of its own", c.Connections, Traders)
-	return asked(problems)
+	all.Rounds(c.Rounds, c.Duration)
+	if writes(c.What) {
+		all.posters("connections", c.Connections)
+	} else {
+		all.lanes("connections", c.Connections)
+	}
+	return all.Err()
 }
 
 // writes reports whether a comparison posts orders.
