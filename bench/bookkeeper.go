@@ -8,8 +8,8 @@ import (
 	"clobd/engine"
 )
 
-// bookkeeper computes what wallets hold from the Commands and Events of a journal, with arithmetic of
-// its own. It holds in whatever order connections met: a fill moves what its price and size say.
+// bookkeeper computes what wallets hold from the Commands and Events of a journal, with arithmetic
+// of its own. This holds in whatever order connections met: a fill moves what its price and size say.
 type bookkeeper struct {
 	numbers map[engine.Address]engine.WalletNo
 	wallets map[engine.WalletNo]*belongings
@@ -87,7 +87,8 @@ func (l *bookkeeper) add(c *engine.Command, events []engine.Event) {
 			l.resting[c.ID] = &r
 		case engine.Completed: // a BUY with a budget may buy more than its Size
 			l.must(c.Side == engine.Buy || e.Remaining == order.left,
-				"order %s of %s, %s of them left, ended with %s", c.ID.Hex(), c.Size, order.left, e.Remaining)
+				"order %s of %s, %s of them left, ended with %s", c.ID.Hex(), c.Size,
+				order.left, e.Remaining)
 		case engine.Cancelled:
 			r := l.resting[e.Order]
 			l.must(r != nil && r.left == e.Remaining, "order %s was cancelled with %s left of %+v",
@@ -106,17 +107,17 @@ func (l *bookkeeper) asDrawn(c *engine.Command) {
 	if _, known := l.books[op.Book]; !known {
 		l.books[op.Book] = c.Market
 	}
-	l.must(op.Side == c.Side && engine.Cost(op.Size, op.Price) == c.Cash && op.Size == c.Size && op.Outcome == c.Outcome &&
-		l.books[op.Book] == c.Market, "order %s is in the journal as %v %s for %s in market %d, outcome %d; "+
-		"drawn was %+v", c.ID.Hex(), c.Side, c.Size, c.Cash, c.Market, c.Outcome, *op)
+	l.must(op.Side == c.Side && engine.Cost(op.Size, op.Price) == c.Cash && op.Size == c.Size &&
+		op.Outcome == c.Outcome && l.books[op.Book] == c.Market,
+		"order %s is in the journal as %v %s for %s in market %d, outcome %d; drawn was %+v", c.ID.Hex(), c.Side, c.Size, c.Cash, c.Market, c.Outcome, *op)
 }
 
 // fill moves what a fill between an arriving order and a resting one moves.
 func (l *bookkeeper) fill(taker *openOrder, e *engine.Event) {
 	maker := l.resting[e.Order]
 	l.must(maker != nil && maker.wallet == e.Wallet && maker.price == e.Price &&
-		maker.left-e.Size == e.Remaining, "a fill of %s at %s leaves %s of order %s: %+v", e.Size, e.Price,
-		e.Remaining, e.Order.Hex(), maker)
+		maker.left-e.Size == e.Remaining, "a fill of %s at %s leaves %s of order %s: %+v", e.Size,
+		e.Price, e.Remaining, e.Order.Hex(), maker)
 	if maker == nil {
 		return
 	}
@@ -141,7 +142,7 @@ func (l *bookkeeper) move(r *openOrder, size engine.Size, cash engine.Cash) {
 	} else {
 		a.cash, a.shares[r.of] = a.cash+cash, a.shares[r.of]-size
 	}
-	l.must(a.cash >= 0 && a.shares[r.of] >= 0, "wallet %d has spent more than it had: %s and %s shares",
+	l.must(a.cash >= 0 && a.shares[r.of] >= 0, "wallet %d has spent more than it had: %s, %s shares",
 		r.wallet, a.cash, a.shares[r.of])
 }
 
@@ -203,7 +204,7 @@ func (t *trial) holdings(ctx context.Context, clients []*trader.Client, markets 
 	return all, nil
 }
 
-// agree compares the accounts with what the node said. A book that nobody has traded is not compared.
+// agree compares the accounts with what the node said. A book that nobody has traded is left out.
 func (l *bookkeeper) agree(all []heldFunds) error {
 	if err := l.covered(); err != nil {
 		return err
@@ -214,7 +215,7 @@ func (l *bookkeeper) agree(all []heldFunds) error {
 			h.address.Hex(), h.cash, a.cash)
 		for o := range engine.Outcome(2) {
 			l.must(market == 0 || h.shares[o] == a.shares[share{market, o}],
-				"the node says that wallet %s holds %s shares of outcome %d in book %d; its fills come to %s",
+				"the node says that wallet %s holds %s of outcome %d in book %d; its fills come to %s",
 				h.address.Hex(), h.shares[o], o, h.book, a.shares[share{market, o}])
 		}
 	}
@@ -223,7 +224,8 @@ func (l *bookkeeper) agree(all []heldFunds) error {
 
 // audit asks the run's own node what the wallets hold, stops the node, and checks what came of the
 // run, whatever the connections met. The report says what was checked and what was not.
-func (t *trial) audit(ctx context.Context, to *target, clients []*trader.Client, l *bookkeeper) error {
+func (t *trial) audit(ctx context.Context, to *target, clients []*trader.Client,
+	l *bookkeeper) error {
 	r := t.report
 	var held []heldFunds
 	if r.Failure == "" {
@@ -242,12 +244,12 @@ func (t *trial) audit(ctx context.Context, to *target, clients []*trader.Client,
 		r.Failure = err.Error()
 		return nil
 	}
-	r.Checked += ", with the side, price, size and token that were drawn; fills, rests and cancels of " +
-		"each order come to its size; no wallet spent more than it had"
+	r.Checked += ", with the side, price, size and token that were drawn; fills, rests and cancels " +
+		"of each order come to its size; no wallet spent more than it had"
 	if held != nil {
 		r.Checked += ", and each holds, as the node told it, what its gifts and fills come to"
 	}
-	r.Checked += "; which orders met is not compared with the generator's model, as connections come in " +
-		"any order"
+	r.Checked += "; which orders met is not compared with the generator's model, as connections " +
+		"come in any order"
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"clobd/engine"
 )
 
-// played is what a bookkeeper made of a workload on an Exchange, with the Commands and Events that it read.
-func played(t *testing.T, name string, spoil func(c *engine.Command, events []engine.Event)) *bookkeeper {
+// played is what a bookkeeper made of a workload on an Exchange. spoil may change what it reads.
+func played(t *testing.T, name string,
+	spoil func(c *engine.Command, events []engine.Event)) *bookkeeper {
 	t.Helper()
 	w := workloadNamed(t, name)
 	ops, _ := Generate(w, 7, 200, 3000)
@@ -27,8 +28,8 @@ func played(t *testing.T, name string, spoil func(c *engine.Command, events []en
 	return l
 }
 
-// TestBookkeeper: the bookkeeper finds nothing wrong with what the engine does, and finds each thing that a
-// node could do wrong.
+// TestBookkeeper: the bookkeeper finds nothing wrong with what the engine does, and finds each thing
+// that a node could do wrong.
 func TestBookkeeper(t *testing.T) {
 	for _, name := range []string{"canonical", "mint-merge", "market-maker"} {
 		l := played(t, name, nil)
@@ -55,8 +56,10 @@ func TestBookkeeper(t *testing.T) {
 	}{
 		{"a fill of another size", once(engine.Filled, func(e *engine.Event) { e.Size += engine.Lot }),
 			"a fill of "},
-		{"a fill at another price", once(engine.Filled, func(e *engine.Event) { e.Price++ }), "a fill of "},
-		{"more rests than came", once(engine.Placed, func(e *engine.Event) { e.Remaining += engine.Lot }),
+		{"a fill at another price", once(engine.Filled, func(e *engine.Event) { e.Price++ }),
+			"a fill of "},
+		{"more rests than came", once(engine.Placed,
+			func(e *engine.Event) { e.Remaining += engine.Lot }),
 			"rests with "},
 		{"less is cancelled than rested", once(engine.Cancelled,
 			func(e *engine.Event) { e.Remaining -= engine.Lot }), "was cancelled with "},
