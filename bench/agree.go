@@ -28,17 +28,11 @@ type Agreement struct {
 
 // validate returns all problems at once, or nil.
 func (a *Agreement) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("agree: "+text))
-		}
-	}
-	bad(a.Rounds < 1, "no rounds")
-	bad(a.Duration < time.Second || a.Duration%time.Second != 0, "a turn is no whole seconds, as wrk "+
-		"wants them")
-	bad(a.Connections < 1, "no connections")
-	return asked(problems)
+	all := Problems{Of: "agree"}
+	all.Rounds(a.Rounds, a.Duration)
+	all.Add(a.Duration%time.Second != 0, "a turn is no whole seconds, as wrk wants them")
+	all.lanes("connections", a.Connections)
+	return all.Err()
 }
 
 // near is how far the medians of two tools may be apart.

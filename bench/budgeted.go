@@ -28,17 +28,11 @@ type Budget struct {
 
 // validate returns all problems at once, or nil.
 func (b *Budget) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("budget: "+text))
-		}
-	}
-	bad(b.Rounds < 1, "no rounds")
-	bad(b.Duration < 2*time.Second, "the duration is below 2 s: a profile takes whole seconds")
-	bad(b.Duration > time.Minute, "the duration is above a minute: give more rounds")
-	bad(b.Connections < 1 || b.Connections > Traders, "the connections are not in [1, 64]")
-	return asked(problems)
+	all := Problems{Of: "budget"}
+	all.Rounds(b.Rounds, b.Duration)
+	all.Add(b.Duration < 2*time.Second, "the duration is below 2 s: a profile takes whole seconds")
+	all.posters("connections", b.Connections)
+	return all.Err()
 }
 
 // Budgeted is the result. The micros of Lines are those of one order. They add up to Micros, what

@@ -35,20 +35,16 @@ type Comparison struct {
 
 // validate returns all problems of the comparison at once, or nil.
 func (c *Comparison) validate() error {
-	var problems []error
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf("comparison: "+format, args...))
-		}
-	}
-	bad(!writes(c.What) && readPaths[c.What] == "",
+	all := Problems{Of: "comparison"}
+	all.Add(!writes(c.What) && readPaths[c.What] == "",
 		"%q is none of orders, batch, entry, book, midpoint and price", c.What)
-	bad(c.Rounds < 1, "%d rounds", c.Rounds)
-	bad(c.Duration <= 0, "the duration is not positive")
-	bad(c.Connections < 1, "%d connections", c.Connections)
-	bad(writes(c.What) && c.Connections > Traders,
-		"%d connections are more than %d: each has wallets of its own", c.Connections, Traders)
-	return asked(problems)
+	all.Rounds(c.Rounds, c.Duration)
+	if writes(c.What) {
+		all.posters("connections", c.Connections)
+	} else {
+		all.lanes("connections", c.Connections)
+	}
+	return all.Err()
 }
 
 // writes reports whether a comparison posts orders.
@@ -70,7 +66,7 @@ type Side struct {
 	MaxMicros []float64 `json:"max_micros"`
 	Seconds   []float64 `json:"seconds"`
 	EndedBy   []string  `json:"ended_by"` // time, or operations if those that were drawn ran out
-	// LoadMicros is the CPU time of the process that sent, per operation; sockets do not tell.
+	// LoadMicros is the CPU time of the process that sent, per operation.
 	LoadMicros []float64 `json:"generator_cpu_micros_per_operation,omitempty"`
 	// Blamed are the turns whose figures the generator has made, as far as it tells.
 	Blamed []string `json:"invalid_turns,omitempty"`
@@ -118,7 +114,11 @@ const (
 
 // Verdict is nil if the medians of both sides are theirs and not the generator's.
 func (c *Compared) Verdict() error {
-	return errors.Join(c.Node.verdict(), c.Baseline.verdict())
+	err := errors.Join(c.Node.verdict(), c.Baseline.verdict())
+	if c.Paced != nil {
+		err = errors.Join(err, c.Paced.verdict())
+	}
+	return err
 }
 
 // WriteText prints the comparison for people.

@@ -3,6 +3,7 @@ package bench
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -10,16 +11,18 @@ import (
 	"time"
 
 	"clobd/bench/lean"
+	"clobd/bench/process"
 	"clobd/engine"
 )
 
 // counts are what one loop counted. They belong to its goroutine while it runs, but for what the
 // mutex guards.
 type counts struct {
-	rec             Recorder // since the last hand-over
-	corrected, late Recorder // of an open loop, else nil
-	crew            *crew
-	turn            uint32 // of the last hand-over
+	rec       Recorder // since the last hand-over
+	corrected Recorder // of an open loop, else nil
+	late      Recorder // of an open loop, and of a loop that tells; else nil
+	crew      *crew
+	turn      uint32 // of the last hand-over
 
 	mutex          sync.Mutex
 	whole, wholeBy Recorder // handed over of rec and of corrected; nil while nobody has asked
@@ -41,6 +44,8 @@ type crew struct {
 	counts []*counts
 	loops  []func(until func() bool)
 	start  time.Time // of drive
+	// apart says that what the loops load is another process: the CPU time of this one is theirs.
+	apart bool
 	// turn goes up each time somebody asks how the loops come along; each then hands over what it has.
 	turn atomic.Uint32
 }
@@ -183,6 +188,8 @@ func (c *crew) sum() (all *counts, failed int64) {
 		}
 		if n.corrected.h != nil {
 			all.corrected.h.Merge(n.corrected.h)
+		}
+		if n.late.h != nil {
 			all.late.h.Merge(n.late.h)
 		}
 		all.busy += n.busy
@@ -221,7 +228,12 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		return err
 	}
 	before, cpuErr := cpu()
+	own, ownErr := process.CPUTime()
 	w := t.drive(ctx, c)
+	ownAfter, err := process.CPUTime()
+	if ownErr = errors.Join(ownErr, err); ownErr != nil {
+		return ownErr
+	}
 	after, err := cpu()
 	if cpuErr == nil {
 		cpuErr = err
@@ -241,8 +253,13 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 	if t.Rate > 0 {
 		r.CorrectedMicros = new(all.corrected.Latency())
 		r.Histograms = histograms(&all.rec, &all.corrected)
-		r.Generator = &Generator{Processes: 1, LateMicros: all.late.Latency()}
 		r.Unsent = all.unsent
+	}
+	if t.Rate > 0 || c.apart {
+		r.Generator = &Generator{Processes: 1, LateMicros: all.late.Latency(), goroutines: true}
+	}
+	if c.apart {
+		r.Generator.used(ownAfter-own, w.took, len(c.loops), all.acked)
 	}
 	r.bound(w)
 	r.needWork()
@@ -253,6 +270,18 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		}
 	}
 	return nil
+}
+
+// used notes the CPU time that goroutines of this process took to send: so many of them are on as
+// many CPUs at most.
+func (g *Generator) used(cpu, took time.Duration, goroutines int, done int64) {
+	if took > 0 {
+		g.Share = cpu.Seconds() / took.Seconds() / float64(runtime.NumCPU())
+		g.Thread = cpu.Seconds() / took.Seconds() / float64(min(goroutines, runtime.NumCPU()))
+	}
+	if done > 0 {
+		g.CPUMicros = inMicros(cpu) / float64(done)
+	}
 }
 
 // drive runs the crew for the time of the run, and tells how it comes along.

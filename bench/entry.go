@@ -85,7 +85,7 @@ func (k *contest) dealSockets(ops []Op, requests []signed) *crew {
 		t := ops[i].Trader
 		hands[t] = append(hands[t], r)
 	}
-	c := &crew{}
+	c := &crew{apart: true}
 	for _, hand := range hands {
 		c.join(func(n *counts, until func() bool) {
 			if len(hand) == 0 {
@@ -105,19 +105,29 @@ func (k *contest) dealSockets(ops []Op, requests []signed) *crew {
 }
 
 // trade keeps entryFlight requests in flight: what has been answered together is replaced together.
+// A request is late by the time from the answer that made room for it to its sending.
 func (n *counts) trade(d *deskSocket, requests []signed, until func() bool) {
+	n.late = NewRecorder()
 	sent := make([]time.Time, len(requests))
 	next, inFlight := 0, 0
+	var room []time.Time // when answers were read, whose places are free
 	for {
-		now, over := time.Now(), until()
+		first, over := next, until()
 		for inFlight < entryFlight && next < len(requests) && !over {
-			sent[next] = now
 			d.place(next, requests[next].body)
 			next, inFlight = next+1, inFlight+1
 		}
 		if inFlight == 0 {
 			return
 		}
+		now := time.Now()
+		for i := range sent[first:next] {
+			sent[first+i] = now
+			if i < len(room) { // the first ones of all wait for no answer
+				n.late.Record(now.Sub(room[i]))
+			}
+		}
+		room = room[:0]
 		if n.err = d.flush(); n.err != nil {
 			return
 		}
@@ -131,7 +141,8 @@ func (n *counts) trade(d *deskSocket, requests []signed, until func() bool) {
 				n.err = fmt.Errorf("order %d was refused: %.300s", no, d.text)
 				return
 			}
-			n.rec.Record(time.Since(sent[no]))
+			room = append(room, time.Now())
+			n.rec.Record(room[len(room)-1].Sub(sent[no]))
 			n.acked++
 			n.placed = append(n.placed, requests[no].id)
 			if inFlight == 0 || !d.more() {
@@ -292,28 +303,49 @@ func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error 
 			if err != nil {
 				return err
 			}
+			side, measure := &k.out.Paced.Sockets, k.socketsPaced
 			if !socket {
-				v := newVolley(k.out.Node.server.addr, k.Connections)
-				v.dealRound(requests)
-				v.Rate, v.Duration = rate, k.Duration
-				m, err := v.Run(ctx)
-				if err != nil {
-					return err
-				}
-				k.out.Paced.HTTP = append(k.out.Paced.HTTP, paced(rate, k.Duration, m))
-				continue
+				side, measure = &k.out.Paced.HTTP, k.postsPaced
 			}
-			p := pace{rate: rate, duration: k.Duration}
-			send, hang, err := k.tradePaced(requests, clients)
-			if err != nil {
+			if _, err := k.watch.Lap(); err != nil {
 				return err
 			}
-			p.lanes = entrySockets * entryFlight
-			k.out.Paced.Sockets = append(k.out.Paced.Sockets, p.run(ctx, send))
-			hang()
+			p, err := measure(ctx, requests, clients)
+			h, lapErr := k.watch.Lap()
+			if err := errors.Join(err, lapErr); err != nil {
+				return err
+			}
+			k.out.Conditions.Hiccup.add(h)
+			p.blame(h)
+			*side = append(*side, p)
 		}
 	}
 	return k.out.Paced.conclude()
+}
+
+// postsPaced sends the requests over HTTP at the rate of both sides.
+func (k *contest) postsPaced(ctx context.Context, requests []signed, _ []*trader.Client) (
+	p Paced, err error) {
+	v := newVolley(k.out.Node.server.addr, k.Connections)
+	v.dealRound(requests)
+	v.Rate, v.Duration = k.out.Paced.Rate, k.Duration
+	m, err := v.Run(ctx)
+	if err != nil {
+		return p, err
+	}
+	return paced(v.Rate, v.Duration, m), nil
+}
+
+// socketsPaced sends the requests over sockets at the rate of both sides.
+func (k *contest) socketsPaced(ctx context.Context, requests []signed, clients []*trader.Client) (
+	out Paced, err error) {
+	send, hang, err := k.tradePaced(requests, clients)
+	if err != nil {
+		return out, err
+	}
+	defer hang()
+	p := pace{rate: k.out.Paced.Rate, duration: k.Duration, lanes: entrySockets * entryFlight}
+	return p.run(ctx, send)
 }
 
 // pacedDesk is a socket that several lanes share.
@@ -386,6 +418,21 @@ type EntryPaced struct {
 	Ratio float64 `json:"ratio_of_median_p50"`
 }
 
+// verdict is an error if the generator has made the figures of every second turn of a side or more.
+func (p *EntryPaced) verdict() error {
+	side := func(name string, list []Paced) error {
+		var blamed []string
+		for i := range list {
+			if why := list[i].Invalid; why != "" {
+				blamed = append(blamed, why)
+			}
+		}
+		return mostly(fmt.Sprintf("%s at %.0f orders a second", name, p.Rate), blamed, len(list))
+	}
+	return errors.Join(side("sockets", p.Sockets), side("HTTP", p.HTTP))
+}
+
+// conclude computes the ratio.
 func (p *EntryPaced) conclude() error {
 	p50 := func(all []Paced) (list []float64) {
 		for i := range all {
@@ -407,7 +454,14 @@ func (p *EntryPaced) conclude() error {
 func (p *EntryPaced) writeText(w io.Writer) {
 	fmt.Fprintf(w, "  at %.0f orders a second on both sides: p50 %.2f times that of HTTP\n%s\n",
 		p.Rate, p.Ratio, pacedHead)
+	row := func(p *Paced, side string) {
+		if p.Invalid != "" {
+			side += "  INVALID"
+		}
+		fmt.Fprintf(w, "%s  %s\n", p, side)
+	}
 	for i := range p.Sockets {
-		fmt.Fprintf(w, "%s  sockets\n%s  HTTP\n", p.Sockets[i].String(), p.HTTP[i].String())
+		row(&p.Sockets[i], "sockets")
+		row(&p.HTTP[i], "HTTP")
 	}
 }

@@ -23,18 +23,12 @@ type Flood struct {
 
 // validate returns all problems at once, or nil.
 func (f *Flood) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("flood: "+text))
-		}
-	}
-	bad(f.Rounds < 1, "no rounds")
-	bad(f.Duration <= 0, "the duration is not positive")
-	bad(f.Rate < 1, "the rate of reads is below 1 a second")
-	bad(f.Readers < 1, "nobody reads")
-	bad(f.Connections < 1 || f.Connections > Traders, "the connections are not in [1, 64]")
-	return asked(problems)
+	all := Problems{Of: "flood"}
+	all.Rounds(f.Rounds, f.Duration)
+	all.rate("the rate of reads", f.Rate)
+	all.lanes("readers", f.Readers)
+	all.posters("connections", f.Connections)
+	return all.Err()
 }
 
 // Flooded is the result: by round, reads of an idle node and of one that is flooded.

@@ -225,10 +225,13 @@ func (t *trial) runHTTP(ctx context.Context) (err error) {
 	}
 	switch {
 	case to.own != nil:
-		if err := to.own.stop(); err != nil {
-			return err
+		l := newBookkeeper()
+		for i := range ops {
+			if op := &ops[i]; !op.Cancel && op.Read == 0 {
+				l.drawn[requests[i].id] = op
+			}
 		}
-		return t.replayNode(ctx, to.own.dir)
+		return t.audit(ctx, to, clients, l)
 	case t.Keys != nil:
 		return t.confirmAll(ctx, clients)
 	}
@@ -316,9 +319,16 @@ func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []si
 
 // replayNode replays the journal that a stopped node left and looks for every acknowledged order.
 func (t *trial) replayNode(ctx context.Context, dir string) error {
+	return t.replayInto(ctx, dir, nil)
+}
+
+// replayInto is replayNode, and enters the journal into the accounts of l unless that is nil.
+func (t *trial) replayInto(ctx context.Context, dir string, l *bookkeeper) error {
 	r := t.report
 	x := engine.NewExchange(r.Seed)
-	seen, err := replayFolder(ctx, dir, x)
+	seen := newReplay()
+	seen.bookkeeper = l
+	seen, err := seen.folder(ctx, dir, x)
 	if seen == nil {
 		return err
 	}

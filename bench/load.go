@@ -16,6 +16,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/memory"
 	"clobd/engine/view"
+	"clobd/ingress/auth"
 	"clobd/journal"
 )
 
@@ -85,27 +86,22 @@ const block = 8192
 
 // validate returns all problems of the run at once, or nil.
 func (r *Run) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("run: "+text))
-		}
-	}
+	all := Problems{Of: "run"}
+	bad := all.Add
 	bad(r.Duration <= 0, "the duration is not positive")
-	bad(r.Rounds < 0, "the number of rounds is negative")
+	bad(r.Rounds < 0 || r.Rounds > mostRounds, "the turns are not in [0, %d]", mostRounds)
 	bad(r.Rounds > 1 && r.Rate > 0, "turns belong to a closed loop")
 	bad(r.Warmup < 0 || r.Warmup > 1_000_000, "the warm-up is not in [0, 1,000,000] operations")
-	bad(r.Rate < 0, "the rate is negative")
+	bad(!(r.Rate >= 0 && r.Rate <= mostRate), "the rate is not in [0, %g]", mostRate)
 	bad(r.Rate > 0 && r.Data != "", "the pace of a replay takes the place of a rate")
 	bad(r.Rate > 0 && r.Level == "L0", "level L0 has no open loop: it calls Apply and waits for nobody")
 	bad(r.Rate > 0 && r.Rate*r.Duration.Seconds() > 4_000_000,
 		"more than 4,000,000 operations are due: soak runs that long")
-	bad(r.Connections < 1 || r.Connections > Traders, fmt.Sprintf(
-		"%d connections are outside [1, %d]: each has wallets of its own", r.Connections, Traders))
-	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1),
-		fmt.Sprintf("%d processes for %d connections", r.Processes, r.Connections))
+	all.posters("connections", r.Connections)
+	bad(r.Processes < 0 || r.Processes > max(r.Connections, 1), "%d processes for %d connections",
+		r.Processes, r.Connections)
 	bad(r.URL != "" && r.Data != "", "a replay wants a fresh node, and not one that runs already")
-	bad(r.Pace < 0 || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
+	bad(!(r.Pace >= 0 && r.Pace <= mostRate) || r.Pace > 0 && (r.Data == "" || r.Level != "L3"),
 		"a pace is positive, and belongs to a replay at level L3")
 	bad(r.Pace > 0 && r.Rounds > 1, "a replay at the recorded pace is one turn")
 	bad(r.URL != "" && r.Data == "" && r.Workload.Books != 1,
@@ -114,15 +110,17 @@ func (r *Run) validate() error {
 	bad(r.URL != "" && (r.Async || r.Dir != ""),
 		"durability and folder of a node that runs already are its own")
 	if r.Level == "L3" && r.Workload.Name == listening {
-		bad(r.Subscribers < 1, "nobody subscribes to what the workload streams changes")
+		all.lanes("subscribers", r.Subscribers)
 		bad(r.Processes > 1, "the workload streams is sent by one process, which sees all answers")
 	}
 	bad(r.Keys != nil && (r.URL == "" || r.Admin != ""),
 		"keys are for a node that runs already, and whose admin listener is not used")
-	bad(r.Keys != nil && r.Connections > len(r.Keys), fmt.Sprintf(
-		"%d connections for %d keys: each connection has wallets of its own", r.Connections, len(r.Keys)))
+	bad(r.Keys != nil && auth.Domains(cmp.Or(r.Chain, chain)) == nil,
+		"chain %d: no exchange is known there", r.Chain)
+	bad(r.Keys != nil && r.Connections > len(r.Keys),
+		"%d connections for %d keys: each connection has wallets of its own", r.Connections, len(r.Keys))
 	bad(r.Self == "", "no program is named that can watch for hiccups")
-	return asked(problems)
+	return all.Err()
 }
 
 // Execute measures one run and checks what it ended with. A failed check is in Report.Failure; an

@@ -167,7 +167,7 @@ func (w *Workload) validate() error {
 	bad(w.Quote == 0 && w.Makers > 0, "makers have nothing to do without quote")
 	bad(w.Makers >= Traders, "%d makers of %d wallets leave nobody else", w.Makers, Traders)
 	bad(w.Alike && w.Books%2 == 1, "alike wants an even number of books: one to mint, one to merge")
-	return asked(problems)
+	return errors.Join(problems...)
 }
 
 // In is the workload in so many books.

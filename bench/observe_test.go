@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
@@ -77,5 +78,39 @@ func TestStages(t *testing.T) {
 	}
 	if q := after.stages["sync"].quantile(1); q != 0.001 {
 		t.Errorf("the longest is interpolated to %g", q)
+	}
+}
+
+// TestTimelineOfTurns: the report's clock stands still between two turns, and marks that were seen
+// on the wall's clock stand where the turns put them.
+func TestTimelineOfTurns(t *testing.T) {
+	start := time.Now()
+	after := func(seconds float64) time.Time {
+		return start.Add(time.Duration(seconds * float64(time.Second)))
+	}
+	r := &Report{Seconds: 5, windows: []stretch{{after(1), 0, 2}, {after(10), 2, 3}}}
+	for wall, want := range map[float64]float64{0: 0, 1: 0, 2.5: 1.5, 3: 2, 5: 2, 10: 2, 12: 4, 13: 5,
+		20: 5} {
+		if got := r.onTimeline(after(wall)); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%v s after the start: %v, want %v", wall, got, want)
+		}
+	}
+	ended := make(chan struct{})
+	close(ended)
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	o := &observer{desk: desk{addr: "127.0.0.1:1"}, from: start, stop: func() {}, ended: ended,
+		marks: []Mark{{1.5, "checkpoint", 0.5}, {2.5, "stall of the disk", 8.5}}}
+	o.end(over, r)
+	want := []Mark{{0.5, "checkpoint", 0.5}, {1.5, "stall of the disk", 1.5}}
+	for i := range r.Marks {
+		if len(r.Marks) != len(want) || r.Marks[i].What != want[i].What ||
+			math.Abs(r.Marks[i].Seconds-want[i].Seconds) > 1e-6 ||
+			math.Abs(r.Marks[i].Lasted-want[i].Lasted) > 1e-6 {
+			t.Fatalf("marks %+v, want %+v", r.Marks, want)
+		}
+	}
+	if len(r.Marks) == 0 {
+		t.Error("the marks are lost")
 	}
 }

@@ -31,7 +31,7 @@ type OneOrder struct {
 
 // PlaceOne signs one order, places it, and prints the request and the answer.
 func PlaceOne(w io.Writer, o OneOrder) error {
-	key, err := readKey(o.Key)
+	key, l, err := o.read()
 	if err != nil {
 		return err
 	}
@@ -39,35 +39,40 @@ func PlaceOne(w io.Writer, o OneOrder) error {
 	if err != nil {
 		return err
 	}
-	l := trader.Limit{Type: o.Type, Salt: uint64(time.Now().UnixNano()) & (1<<53 - 1),
-		SignatureType: uint8(o.SignatureType), Expiration: o.Expiration}
-	if o.Builder != "" && !engine.ParseHex(l.Builder[:], o.Builder) {
-		return fmt.Errorf("builder %q: want 0x and 64 hex digits", o.Builder)
+	if l.NegRisk, err = negRisk(c, o.Token); err != nil {
+		return err
 	}
+	return placeAndPrint(w, c, l)
+}
+
+// read reads the texts of the order.
+func (o *OneOrder) read() (key [32]byte, l trader.Limit, err error) {
+	all := Problems{Of: "order"}
+	key, err = readKey(o.Key)
+	all.Add(err != nil, "%v", err)
+	all.Add(auth.Domains(o.Chain) == nil, "chain %d: no exchange is known there", o.Chain)
+	l = trader.Limit{Type: o.Type, Salt: uint64(time.Now().UnixNano()) & (1<<53 - 1),
+		SignatureType: uint8(o.SignatureType), Expiration: o.Expiration}
+	all.Add(o.Builder != "" && !engine.ParseHex(l.Builder[:], o.Builder),
+		"builder %q: want 0x and 64 hex digits", o.Builder)
 	if strings.EqualFold(o.Side, "SELL") {
 		l.Side = engine.Sell
 	}
 	price, priceErr := parseDecimal(o.Price, 4)
 	size, sizeErr := parseDecimal(o.Size, 6)
-	if priceErr != nil || sizeErr != nil || price < 1 || price >= int64(engine.PriceOne) ||
-		size < int64(engine.Lot) || size%int64(engine.Lot) != 0 {
-		return fmt.Errorf("price %q or size %q: want a price between 0 and 1 with up to 4 decimals "+
-			"and a size of at least 0.01 with up to 2", o.Price, o.Size)
-	}
+	all.Add(priceErr != nil || sizeErr != nil || price < 1 || price >= int64(engine.PriceOne) ||
+		size < int64(engine.Lot) || size%int64(engine.Lot) != 0,
+		"price %q or size %q: want a price between 0 and 1 with up to 4 decimals and a size of at "+
+			"least 0.01 with up to 2", o.Price, o.Size)
 	l.Price, l.Size = engine.Price(price), engine.Size(size)
-	var ok bool
-	if l.Token, ok = engine.ParseToken(o.Token); !ok {
-		return fmt.Errorf("token %q: want an unsigned 256-bit decimal", o.Token)
-	}
+	ok := true
+	l.Token, ok = engine.ParseToken(o.Token)
+	all.Add(!ok, "token %q: want an unsigned 256-bit decimal", o.Token)
 	if o.Wallet != "" {
-		if l.Wallet, ok = auth.ParseAddress(o.Wallet); !ok {
-			return fmt.Errorf("wallet %q: want 0x and 40 hex digits", o.Wallet)
-		}
+		l.Wallet, ok = auth.ParseAddress(o.Wallet)
+		all.Add(!ok, "wallet %q: want 0x and 40 hex digits", o.Wallet)
 	}
-	if l.NegRisk, err = negRisk(c, o.Token); err != nil {
-		return err
-	}
-	return placeAndPrint(w, c, l)
+	return key, l, all.Err()
 }
 
 func placeAndPrint(w io.Writer, c *trader.Client, l trader.Limit) error {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"clobd/bench/process"
 	"clobd/bench/trader"
 	"clobd/engine"
 )
@@ -86,24 +87,30 @@ const pacedHead = "  asked/s    kept/s  failed  unsent  corrected µs: p50  p90 
 // pacedLane is the result of one lane.
 type pacedLane struct {
 	corrected, service   Recorder
+	late                 Recorder // from when it was due and the lane was free to its sending
 	sent, failed, unsent int64
 	last                 time.Time
 	err                  error
 }
 
-// run sends for the duration. send sends request n over a lane and says whether it succeeded.
-func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
+// run sends for the duration. send sends request n over a lane and says whether it succeeded. What
+// is loaded is another process.
+func (p *pace) run(ctx context.Context, send func(lane, n int) error) (out Paced, err error) {
 	// A lane that sleeps in the kernel holds what a goroutine needs to run: each has its own.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + p.lanes))
 	total := int(p.rate * p.duration.Seconds())
 	lanes := make([]pacedLane, p.lanes)
+	before, err := process.CPUTime()
+	if err != nil {
+		return out, err
+	}
 	start := time.Now()
 	p.start = start
 	deadline := start.Add(2 * p.duration)
 	var wait sync.WaitGroup
 	for k := range lanes {
 		l := &lanes[k]
-		l.corrected, l.service = NewRecorder(), NewRecorder()
+		l.corrected, l.service, l.late = NewRecorder(), NewRecorder(), NewRecorder()
 		wait.Go(func() {
 			for n := k; n < total && ctx.Err() == nil; n += p.lanes {
 				due := p.dueAt(n)
@@ -113,6 +120,11 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 					l.unsent++
 					continue
 				}
+				free := due
+				if l.last.After(due) {
+					free = l.last
+				}
+				l.late.Record(max(at.Sub(free), 0))
 				err := send(k, n)
 				l.last = time.Now()
 				l.sent++
@@ -126,7 +138,14 @@ func (p *pace) run(ctx context.Context, send func(lane, n int) error) Paced {
 		})
 	}
 	wait.Wait()
-	return p.sum(lanes, start)
+	took := time.Since(start)
+	after, err := process.CPUTime()
+	if err != nil {
+		return out, err
+	}
+	out = p.sum(lanes, start)
+	out.Generator.used(after-before, took, p.lanes, out.Sent)
+	return out, nil
 }
 
 // arrivals are the instants at which n operations are due, after the start: with equal gaps, or
@@ -163,12 +182,13 @@ func sleepUntil(due time.Time) {
 // sum adds the lanes up.
 func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 	out := Paced{Asked: p.rate}
-	corrected, service := NewRecorder(), NewRecorder()
+	corrected, service, late := NewRecorder(), NewRecorder(), NewRecorder()
 	last := start.Add(p.duration)
 	for i := range lanes {
 		l := &lanes[i]
 		corrected.h.Merge(l.corrected.h)
 		service.h.Merge(l.service.h)
+		late.h.Merge(l.late.h)
 		out.Sent, out.Failed, out.Unsent = out.Sent+l.sent, out.Failed+l.failed, out.Unsent+l.unsent
 		if l.last.After(last) {
 			last = l.last
@@ -180,6 +200,7 @@ func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
 	out.Achieved = float64(out.Sent-out.Failed) / last.Sub(start).Seconds()
 	out.CorrectedMicros, out.ServiceMicros = corrected.Latency(), service.Latency()
 	out.Histograms = histograms(&service, &corrected)
+	out.Generator = &Generator{Processes: 1, LateMicros: late.Latency(), goroutines: true}
 	return out
 }
 

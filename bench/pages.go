@@ -36,16 +36,11 @@ type Pages struct {
 
 // validate returns all problems at once, or nil.
 func (p *Pages) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("pages: "+text))
-		}
-	}
-	bad(p.Trades < 1000, "fewer than 1,000 trades")
-	bad(p.Rounds < 1, "no rounds")
-	bad(p.Reads < 10, "fewer than 10 reads a round")
-	return asked(problems)
+	all := Problems{Of: "pages"}
+	all.Add(p.Trades < 1000 || p.Trades > 100_000_000, "the trades are not in [1000, 100000000]")
+	all.Add(p.Rounds < 1 || p.Rounds > mostRounds, "the rounds are not in [1, %d]", mostRounds)
+	all.Add(p.Reads < 10 || p.Reads > 1_000_000, "the reads of a round are not in [10, 1000000]")
+	return all.Err()
 }
 
 // Paged is the result.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 )
 
@@ -22,23 +23,22 @@ type Ramp struct {
 
 // validate returns all problems at once, or nil.
 func (r *Ramp) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("ramp: "+text))
-		}
-	}
+	all := Problems{Of: "ramp"}
+	bad := all.Add
 	bad(r.What != "book" && r.What != "orders" && r.What != "lists",
-		r.What+" is none of book, orders and lists")
-	bad(r.Start < 1, "the first rate is below 1 a second")
-	bad(r.Factor <= 1, "the factor is not above 1")
+		"%q is none of book, orders and lists", r.What)
+	all.rate("the first rate", r.Start)
+	bad(!(r.Factor > 1) || math.IsInf(r.Factor, 1), "the factor is not above 1, or infinite")
 	bad(r.Steps < 1, "no steps")
 	bad(r.Duration <= 0, "the duration is not positive")
-	bad(r.Connections < 1, "no connections")
-	bad(r.What != "book" && r.Connections > Traders,
-		"more than 64 connections: each that posts orders has wallets of its own")
+	bad(r.Duration > mostTurn, "the duration is above %v a step", mostTurn)
+	if r.What == "book" {
+		all.lanes("connections", r.Connections)
+	} else {
+		all.posters("connections", r.Connections)
+	}
 	bad(r.Limit <= 0, "the limit is not positive")
-	return asked(problems)
+	return all.Err()
 }
 
 // A step must reach the share kept of its rate, and at most the share slips of its requests may

@@ -10,8 +10,9 @@ import (
 
 // replay is what the frames of a journal say about a run.
 type replay struct {
-	placed map[engine.OrderID]bool
-	fills  int64
+	placed     map[engine.OrderID]bool
+	fills      int64
+	bookkeeper *bookkeeper // nil: nobody asks what wallets hold
 }
 
 func newReplay() *replay { return &replay{placed: map[engine.OrderID]bool{}} }
@@ -21,6 +22,9 @@ func (p *replay) scan(f *engine.Frame) {
 	for i := range f.Commands {
 		if f.Commands[i].Kind == engine.Place {
 			p.placed[f.Commands[i].ID] = true
+		}
+		if p.bookkeeper != nil {
+			p.bookkeeper.add(&f.Commands[i], f.EventsOf(i))
 		}
 		for _, e := range f.EventsOf(i) {
 			if e.Kind == engine.Filled {
@@ -52,17 +56,21 @@ func (p *replay) frames(ctx context.Context, frames [][]byte, x *engine.Exchange
 // into x. It returns nil and an error if there was nothing to replay. With a replay, the error says
 // what the check found.
 func replayFolder(ctx context.Context, dir string, x *engine.Exchange) (*replay, error) {
+	return newReplay().folder(ctx, dir, x)
+}
+
+// folder is replayFolder, for a replay that may have a bookkeeper.
+func (p *replay) folder(ctx context.Context, dir string, x *engine.Exchange) (*replay, error) {
 	j, err := journal.Open(journal.Options{Dir: dir})
 	if err != nil {
 		return nil, err
 	}
 	defer j.Close()
-	seen := newReplay()
 	_, err = j.Recover(x, func(f *engine.Frame) error {
-		seen.scan(f)
+		p.scan(f)
 		return ctx.Err()
 	})
-	return seen, err
+	return p, err
 }
 
 // check compares the live state with the replayed one.

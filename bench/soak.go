@@ -159,22 +159,30 @@ type piece struct {
 	err   error
 }
 
-// MeasureSoak runs a soak. An error means that there was none.
-func MeasureSoak(ctx context.Context, s Soak) (*Soaked, error) {
-	s.Level = "L3"
-	if s.Rate <= 0 || s.Duration < time.Second {
-		return nil, errors.New("soak: an open loop of at least a second needs a rate")
+// validate returns all problems at once, or nil.
+func (s *Soak) validate() error {
+	all := Problems{Of: "soak"}
+	all.rate("the rate", s.Rate)
+	all.Add(s.Duration < time.Second, "the duration is below a second")
+	all.Add(s.Data != "" || s.Keys != nil, "the orders are drawn, of wallets that the run funds")
+	if err := all.Err(); err != nil {
+		return err
 	}
-	if n := s.Rate * s.piece().Seconds(); n < Traders {
-		return nil, fmt.Errorf("soak: a piece of %v has %.0f requests, and then each of %d wallets cancels "+
-			"what it has left: ask for a higher rate or a longer duration", s.piece(), n, Traders)
-	}
-	if s.Data != "" || s.Keys != nil {
-		return nil, errors.New("soak: the orders are drawn, of wallets that the run funds")
+	n := s.Rate * s.piece().Seconds()
+	all.Add(n < Traders, "a piece of %v has %.0f requests, and then each of %d wallets cancels what it "+
+		"has left: ask for a higher rate or a longer duration", s.piece(), n, Traders)
+	if err := all.Err(); err != nil {
+		return err
 	}
 	short := s.Run
 	short.Duration = s.piece()
-	if err := short.validate(); err != nil {
+	return short.validate()
+}
+
+// MeasureSoak runs a soak. An error means that there was none.
+func MeasureSoak(ctx context.Context, s Soak) (*Soaked, error) {
+	s.Level = "L3"
+	if err := s.validate(); err != nil {
 		return nil, err
 	}
 	k := &soaking{Soak: s, trial: &trial{Run: s.Run, report: &Report{

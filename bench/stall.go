@@ -26,18 +26,13 @@ type Stall struct {
 
 // validate returns all problems at once, or nil.
 func (s *Stall) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("stall: "+text))
-		}
-	}
-	bad(s.Rounds < 1, "no rounds")
-	bad(s.Length < 100*time.Millisecond, "the length is below 100 ms")
-	bad(s.Rate < 1, "the rate of reads is below 1 a second")
-	bad(s.Readers < 1, "nobody reads")
-	bad(s.Writers < 1 || s.Writers > Traders, "the writers are not in [1, 64]")
-	return asked(problems)
+	all := Problems{Of: "stall"}
+	all.Rounds(s.Rounds, s.Length)
+	all.Add(s.Length < 100*time.Millisecond, "the length is below 100 ms")
+	all.rate("the rate of reads", s.Rate)
+	all.lanes("readers", s.Readers)
+	all.posters("writers", s.Writers)
+	return all.Err()
 }
 
 // Stalled is the result.

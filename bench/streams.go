@@ -30,20 +30,16 @@ type Streams struct {
 
 // validate returns all problems at once, or nil.
 func (s *Streams) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("streams: "+text))
-		}
-	}
-	bad(s.Rounds < 1, "no rounds")
-	bad(s.Duration <= 0, "the duration is not positive")
-	bad(s.Rate < 1, "the rate of orders is below 1 a second")
+	all := Problems{Of: "streams"}
+	bad := all.Add
+	all.Rounds(s.Rounds, s.Duration)
+	all.rate("the rate of orders", s.Rate)
 	bad(s.Burst < 1, "the burst is below 1 order")
-	bad(s.Connections < 1, "nobody posts")
-	bad(s.Subscribers < 1, "nobody subscribes")
+	bad(float64(s.Burst) > s.Rate*s.Duration.Seconds(), "the burst is above all orders of a turn")
+	all.lanes("connections", s.Connections)
+	all.lanes("subscribers", s.Subscribers)
 	bad(s.Markets < 1 || s.Markets >= contestMarkets, "the markets are not in [1, 15]")
-	return asked(problems)
+	return all.Err()
 }
 
 // Streamed is the result: by round, orders beside nobody and beside the subscribers.

@@ -32,16 +32,10 @@ type Rivalry struct {
 
 // validate returns all problems at once, or nil.
 func (r *Rivalry) validate() error {
-	var problems []error
-	bad := func(wrong bool, text string) {
-		if wrong {
-			problems = append(problems, errors.New("turns: "+text))
-		}
-	}
-	bad(r.Rounds < 1, "no rounds")
-	bad(r.Duration <= 0, "the duration is not positive")
-	bad(r.Connections < 1 || r.Connections > Traders, "the connections are not in [1, 64]")
-	return asked(problems)
+	all := Problems{Of: "turns"}
+	all.Rounds(r.Rounds, r.Duration)
+	all.posters("connections", r.Connections)
+	return all.Err()
 }
 
 // rivals is a rivalry in progress.

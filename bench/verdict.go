@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // RequestError says that a measurement was asked for with values that it cannot have. Nothing was
@@ -16,18 +17,64 @@ func (e *RequestError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong.
 func (e *RequestError) Unwrap() error { return e.Err }
 
-// asked is nil without problems, and else a RequestError of all of them.
-func asked(problems []error) error {
-	if len(problems) == 0 {
+// Problems collects what is wrong with the values that a measurement was asked for with.
+type Problems struct {
+	Of  string // the measurement
+	all []error
+}
+
+// Add notes a problem if there is one.
+func (p *Problems) Add(wrong bool, format string, args ...any) {
+	if wrong {
+		p.all = append(p.all, fmt.Errorf(p.Of+": "+format, args...))
+	}
+}
+
+// The most that a measurement takes: more is a slip of the keys, or fills the memory with requests
+// that are signed beforehand.
+const (
+	mostRounds = 10_000
+	mostTurn   = time.Minute
+	mostRate   = 1e6    // a second
+	mostLanes  = 10_000 // connections
+)
+
+// Rounds notes what is wrong with a number of rounds and with the time of one turn.
+func (p *Problems) Rounds(rounds int, turn time.Duration) {
+	p.Add(rounds < 1, "no rounds")
+	p.Add(rounds > mostRounds, "more than %d rounds", mostRounds)
+	p.Add(turn <= 0, "the duration is not positive")
+	p.Add(turn > mostTurn, "the duration is above %v a turn: give more rounds", mostTurn)
+}
+
+// rate notes what is wrong with a rate.
+func (p *Problems) rate(what string, rate float64) {
+	p.Add(!(rate >= 1), "%s is below 1 a second", what)
+	p.Add(rate > mostRate, "%s is above %g a second", what, mostRate)
+}
+
+// lanes notes what is wrong with a number of connections.
+func (p *Problems) lanes(what string, n int) {
+	p.Add(n < 1 || n > mostLanes, "the %s are not in [1, %d]", what, mostLanes)
+}
+
+// posters notes what is wrong with a number of connections that post orders.
+func (p *Problems) posters(what string, n int) {
+	p.Add(n < 1 || n > Traders, "the %s are not in [1, %d]: each has wallets of its own", what, Traders)
+}
+
+// Err is nil without problems, and else a RequestError of all of them.
+func (p *Problems) Err() error {
+	if len(p.all) == 0 {
 		return nil
 	}
-	return &RequestError{errors.Join(problems...)}
+	return &RequestError{errors.Join(p.all...)}
 }
 
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
 	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up
-	loopFloor = 300.0   // µs: what a goroutine that sleeps in the kernel takes, at L1 and L2
+	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1, at L2 and on sockets
 	stoodLong = 150_000 // µs: no thread waits so long for a busy core
 	latePart  = 0.5     // of the latency at the same percentile
 	wholeOf   = 0.9     // of the time of the threads that send
@@ -40,9 +87,13 @@ func (r *Report) blame() {
 	if g == nil {
 		return
 	}
+	floor, more, rest := lateFloor, "; use more --processes", ", or the rate needs more --processes"
+	if g.goroutines {
+		floor, more, rest = loopFloor, "", ""
+	}
 	if g.Thread >= wholeOf {
 		r.Invalid = fmt.Sprintf("the generator was at its limit: its threads were on a CPU for %.0f%% "+
-			"of the time (the bound is %.0f%%); use more --processes", g.Thread*100, wholeOf*100)
+			"of the time (the bound is %.0f%%)%s", g.Thread*100, wholeOf*100, more)
 		return
 	}
 	latency := &r.ServiceMicros
@@ -50,15 +101,11 @@ func (r *Report) blame() {
 		latency = r.CorrectedMicros
 	}
 	late, paused := &g.LateMicros, r.Conditions.Hiccup.MaxMillis*1e3
-	floor, cure := lateFloor, ", or the rate needs more --processes"
-	if r.Level == "L1" || r.Level == "L2" {
-		floor, cure = loopFloor, ""
-	}
 	accuse := func(name string, late, took, least float64) bool {
 		bad := late > least && late > latePart*took
 		if bad {
 			r.Invalid = fmt.Sprintf("the generator was late itself: %s of its lateness is %.0f µs, of the "+
-				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, cure)
+				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, rest)
 		}
 		return bad
 	}

@@ -56,6 +56,16 @@ func TestBlame(t *testing.T) {
 	if few.blame(); few.Invalid != "" {
 		t.Errorf("nine requests beyond the p99: %s", few.Invalid)
 	}
+	goroutines := report(Latency{P50: 250}, Latency{P50: 300}, 0.5)
+	goroutines.Generator.goroutines = true
+	if goroutines.blame(); goroutines.Invalid != "" {
+		t.Errorf("goroutines that wake up late as all do: %s", goroutines.Invalid)
+	}
+	goroutines.Generator.Thread = 0.95
+	if goroutines.blame(); !strings.Contains(goroutines.Invalid, "at its limit") ||
+		strings.Contains(goroutines.Invalid, "--processes") {
+		t.Errorf("goroutines without rest: %s", goroutines.Invalid)
+	}
 	closed := &Report{ServiceMicros: Latency{P50: 5000}, Generator: &Generator{}}
 	if closed.blame(); closed.Invalid != "" {
 		t.Errorf("a closed loop: %s", closed.Invalid)
@@ -110,6 +120,51 @@ func TestPacedBlame(t *testing.T) {
 	p.Generator.LateMicros.P50 = 90
 	if p.blame(Hiccup{}); p.Invalid != "" || (&Flooded{Busy: []Paced{p}}).Verdict() != nil {
 		t.Errorf("a generator in time: %s", p.Invalid)
+	}
+}
+
+// TestPaceBlame: a sender that keeps its lanes to itself is late by what it does between two
+// requests, and a server that keeps a lane busy makes none of that.
+func TestPaceBlame(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		blocked time.Duration // of the lane, by the server
+	}{{"at once", 0}, {"a slow server", 5 * time.Millisecond}} {
+		p := pace{rate: 500, duration: 200 * time.Millisecond, lanes: 1}
+		out, err := p.run(t.Context(), func(int, int) error {
+			time.Sleep(c.blocked)
+			return nil
+		})
+		g := out.Generator
+		if err != nil || g == nil || out.Sent+out.Unsent != 100 || g.Thread <= 0 || g.CPUMicros <= 0 {
+			t.Fatalf("%s: %+v %+v %v", c.name, out, g, err)
+		}
+		if c.blocked > 0 && (out.CorrectedMicros.P50 < 100_000 || g.LateMicros.P50 > 5_000) {
+			t.Errorf("%s: late %+v of %+v", c.name, g.LateMicros, out.CorrectedMicros)
+		}
+	}
+}
+
+// TestEntryVerdict: the paced half of a comparison is judged by side, as its closed half is.
+func TestEntryVerdict(t *testing.T) {
+	good, bad := Paced{}, Paced{Invalid: "late"}
+	for _, c := range []struct {
+		sockets, http []Paced
+		says          string // "" for a good verdict
+	}{
+		{[]Paced{good, good, bad}, []Paced{good, good, bad}, ""},
+		{[]Paced{bad, good}, []Paced{good, good}, "INVALID: sockets at 7 orders a second: 1 of 2 turns: late"},
+		{[]Paced{good}, []Paced{bad}, "INVALID: HTTP at 7 orders a second: 1 of 1 turns: late"},
+	} {
+		p := &EntryPaced{Rate: 7, Sockets: c.sockets, HTTP: c.http}
+		err := (&Compared{Paced: p}).Verdict()
+		if (err == nil) != (c.says == "") || err != nil && err.Error() != c.says {
+			t.Errorf("%v, want %q", err, c.says)
+		}
+		var text strings.Builder
+		if p.writeText(&text); !strings.Contains(text.String(), "INVALID\n") {
+			t.Errorf("printed\n%s", &text)
+		}
 	}
 }
 

@@ -63,14 +63,9 @@ func (c Case) String() string {
 
 // validate returns all problems at once, or nil.
 func (p *Plan) validate() error {
-	var problems []error
-	bad := func(wrong bool, format string, args ...any) {
-		if wrong {
-			problems = append(problems, fmt.Errorf("fan-out: "+format, args...))
-		}
-	}
-	bad(p.Rounds < 1, "no rounds")
-	bad(p.Duration <= 0, "the duration is not positive")
+	all := bench.Problems{Of: "fan-out"}
+	bad := all.Add
+	all.Rounds(p.Rounds, p.Duration)
 	bad(p.Idle < 0 || p.Idle > mostSubscribers, "%d idle subscribers are not in [0, %d]", p.Idle,
 		mostSubscribers)
 	bad(len(p.Cases) == 0 && p.Idle == 0, "there is no case")
@@ -80,7 +75,7 @@ func (p *Plan) validate() error {
 		bad(c.Burst < 1 || c.Burst > mostBurst, "%s: the burst is not in [1, %d]", c, mostBurst)
 		bad(!(c.Rate >= 0.1 && c.Rate <= 1e5), "%s: the rate is not in [0.1, 100000]", c)
 	}
-	return errors.Join(problems...)
+	return all.Err()
 }
 
 // bursts returns how many bursts of a case are measured in a turn.

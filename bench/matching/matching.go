@@ -3,7 +3,6 @@ package matching
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,27 +61,23 @@ type matcherRun struct {
 	turns *json.Decoder
 }
 
-// validate returns all that is wrong with it.
-func (c *Comparison) validate() (errs []error) {
-	if c.Rounds < 1 {
-		errs = append(errs, fmt.Errorf("rounds %d: want at least 1", c.Rounds))
-	}
+// validate returns all problems at once, or nil.
+func (c *Comparison) validate() error {
+	all := bench.Problems{Of: "matching"}
+	all.Add(c.Rounds < 1 || c.Rounds > 1000, "rounds %d: want 1 to 1000", c.Rounds)
+	all.Add(c.Ops < 0 || c.Ops > 100_000_000, "ops %d: want 1 to 100000000", c.Ops)
 	for _, n := range c.Books {
-		if n < 1 || n > 10_000 {
-			errs = append(errs, fmt.Errorf("books %d: want 1 to 10000", n))
-		}
+		all.Add(n < 1 || n > 10_000, "books %d: want 1 to 10000", n)
 	}
 	for _, n := range c.Ticks {
-		if !slices.Contains([]int{9, 99, 199, 399, 999, 9999}, n) {
-			errs = append(errs, fmt.Errorf("ticks %d: want 9, 99, 199, 399, 999 or 9999", n))
-		}
+		all.Add(!slices.Contains([]int{9, 99, 199, 399, 999, 9999}, n),
+			"ticks %d: want 9, 99, 199, 399, 999 or 9999", n)
 	}
 	for _, p := range c.Peers {
-		if name, program, ok := strings.Cut(p, "="); !ok || name == "" || program == "" {
-			errs = append(errs, fmt.Errorf("peer %q: want NAME=PROGRAM", p))
-		}
+		name, program, ok := strings.Cut(p, "=")
+		all.Add(!ok || name == "" || program == "", "peer %q: want NAME=PROGRAM", p)
 	}
-	return errs
+	return all.Err()
 }
 
 // Compare replays each mix with every matcher, round by round and in turns of alternating order.
@@ -90,8 +85,8 @@ func (c *Comparison) validate() (errs []error) {
 // is a process of its own, with 100 MB or more. Compare fails if any of them has another result
 // than the generator's model.
 func Compare(ctx context.Context, c Comparison) (*Compared, error) {
-	if errs := c.validate(); errs != nil {
-		return nil, errors.Join(errs...)
+	if err := c.validate(); err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "clobench")
 	if err != nil {

@@ -14,6 +14,10 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	if r.Kept == 0 {
 		c.Grade, c.Word = warn, "NOT KEPT"
 	}
+	what := "requests"
+	if r.What == "lists" {
+		what = "orders"
+	}
 	g := &grid{Head: []string{"asked/s", "kept/s", "failed", "unsent", "p50 corrected", "p99 corrected",
 		"p50 uncorrected", "p99 uncorrected", ""}}
 	asked := graph{name: "kept", ink: first, dots: true}
@@ -21,8 +25,9 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	p50 := graph{name: "p50 corrected", ink: first, dots: true}
 	p99 := graph{name: "p99 corrected", ink: second, dots: true}
 	limit := graph{name: "limit of p99", ink: alarm, dashed: true}
-	rates := &chart{caption: "Rate kept by rate asked", xName: "asked, requests/s"}
-	times := &chart{caption: "Corrected latency by rate asked", xName: "asked, requests/s", logY: true,
+	xName := "asked, " + what + "/s"
+	rates := &chart{caption: "Rate kept by rate asked", xName: xName}
+	times := &chart{caption: "Corrected latency by rate asked", xName: xName, logY: true,
 		yTicks: timeTicks}
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -40,7 +45,7 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 			times.broke = append(times.broke, spot{s.Asked, s.CorrectedMicros.P99})
 		}
 		if s.Asked == r.Kept {
-			c.Keys = []keyFigure{{"Kept", number(r.Kept), "requests/s"},
+			c.Keys = []keyFigure{{"Kept", number(r.Kept), what + "/s"},
 				{"p50", micros(s.CorrectedMicros.P50), "from due to answer, at that rate"},
 				{"p99", micros(s.CorrectedMicros.P99), "from due to answer, at that rate"}}
 		}
@@ -52,6 +57,9 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	p := passage{Title: "Break point", Grid: g, Note: fmt.Sprintf("A step is kept if at least 97 %% of "+
 		"its rate was answered with success, at most 0.1 %% failed, and the corrected p99 is within "+
 		"%s.", micros(r.LimitMillis*1e3))}
+	if r.What == "lists" {
+		p.Note += " Rates count orders, of which each request has 15; failed and unsent count requests."
+	}
 	if err := p.draw(rates, times); err != nil {
 		return nil, err
 	}

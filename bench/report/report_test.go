@@ -226,7 +226,9 @@ func TestOthers(t *testing.T) {
 		says   string
 	}{
 		{&bench.Ramped{What: "orders", LimitMillis: 100, Kept: 1000, Steps: []bench.Step{{Paced: paced},
-			{Paced: broken, Broke: "p99 " + evil}}}, "Break point"},
+			{Paced: broken, Broke: "p99 " + evil}}}, "asked, requests/s"},
+		{&bench.Ramped{What: "lists", LimitMillis: 100, Kept: 1000, Steps: []bench.Step{{Paced: paced},
+			{Paced: broken, Broke: "p99"}}}, "asked, orders/s"},
 		{&bench.Compared{What: "orders", First: []string{"node", "baseline"}, Node: side,
 			Baseline: side}, "CPU per operation by round"},
 		{&bench.Flooded{Idle: []bench.Paced{paced}, Busy: []bench.Paced{paced}, Orders: []float64{7},

@@ -87,8 +87,13 @@ func Run(name, about string, commands any, args []string) int {
 		if errors.Is(err, context.Canceled) { // by a signal: what else is wrong is its consequence
 			err = errors.New("interrupted")
 		}
+		fault := codeOf(err)
+		var hint *HintError
+		if fault == Usage && !errors.As(err, &hint) {
+			err = Hint(err, "%s --help lists the flags", ctx.Selected().FullPath())
+		}
 		Print(os.Stderr, err)
-		return codeOf(err)
+		return fault
 	}
 	return Done
 }

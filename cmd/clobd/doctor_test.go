@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,19 +46,24 @@ func TestDoctor(t *testing.T) {
 		!strings.Contains(text, " orders/s in POST /order, ") {
 		t.Errorf("code %d: %s\n%s", code, complaint, text)
 	}
+	if built := "built by " + runtime.Version() + ".\n"; !strings.Contains(text, built) {
+		t.Errorf("no %q: %s", built, text)
+	}
 	if exists(data) {
 		t.Errorf("%s was made", data)
 	}
-	text, complaint, code = examine(t, "--data", data, "--disk-reserve", "1024TiB", "--json")
+	text, complaint, code = examine(t, "--data", data, "--disk-reserve", "1024TiB", "--lanes", "off",
+		"--json")
 	var d doctor.Diagnosis
 	if err := json.Unmarshal([]byte(text), &d); err != nil || code != 1 ||
 		!slices.Contains(d.Broken(), "disk") || len(d.Changes) == 0 || d.Estimate == nil ||
+		!strings.HasPrefix(d.Estimate.Body, "Go (") || d.Estimate.Go != runtime.Version() ||
 		!strings.Contains(complaint, "error: a promise cannot be kept here: ") ||
 		!strings.Contains(complaint, "disk") || !strings.Contains(complaint, "\nhint: ") {
 		t.Errorf("code %d, %v: %s\n%s", code, err, complaint, text)
 	}
 	for _, args := range [][]string{{"--sockets", "0"}, {"--nonsense"}, {"--disk-reserve", "much"},
-		{"more"}} {
+		{"--lanes", "some"}, {"more"}} {
 		if text, complaint, code := examine(t, args...); code != 2 || text != "" ||
 			!strings.HasPrefix(complaint, "error: ") {
 			t.Errorf("%v: code %d, %s%s", args, code, complaint, text)

@@ -149,6 +149,23 @@ func TestCompareMore(t *testing.T) {
 	}
 }
 
+// TestCompareEntry: the sockets tell how late the load was itself, in turns and at equal rate, and
+// the HTTP side does, too.
+func TestCompareEntry(t *testing.T) {
+	var c bench.Compared
+	out := measure(t, &c, func() bool { return c.Ratio > 0 }, "compare", "entry", "--rounds", "1",
+		"--duration", "300ms", "--connections", "4", "--dir", t.TempDir())
+	if len(c.Node.LoadMicros) != 1 || c.Node.LoadMicros[0] <= 0 || len(c.Baseline.LoadMicros) != 1 ||
+		c.Paced == nil || len(c.Paced.Sockets) != 1 || len(c.Paced.HTTP) != 1 {
+		t.Fatalf("%+v\n%s", c, out)
+	}
+	for _, p := range []bench.Paced{c.Paced.Sockets[0], c.Paced.HTTP[0]} {
+		if g := p.Generator; g == nil || g.LateMicros.Max <= 0 || g.Thread <= 0 || g.Share <= 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
 // TestCompareFanout sends a few bursts from each side. The stream of each subscriber must have no
 // gap, and the report must name the sides.
 func TestCompareFanout(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -177,16 +178,8 @@ func TestRunThresholds(t *testing.T) {
 // TestRunWithKeys trades at a node with keys that have funds of its faucet, and with too little.
 func TestRunWithKeys(t *testing.T) {
 	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "100000")
-	keys := filepath.Join(t.TempDir(), "keys")
-	list := ""
-	for i := range 3 {
-		list += fmt.Sprintf("0x%064x\n", i+4711)
-	}
-	if err := os.WriteFile(keys, []byte(list), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	args := []string{"run", "--level", "L3", "--rate", "300", "--duration", "500ms", "--url", node.url,
-		"--keys", keys, "--market", "101,102"}
+		"--keys", keyFile(t), "--market", "101,102"}
 	var r bench.Report
 	out := measure(t, &r, func() bool { return r.Acknowledged > 0 }, args...)
 	if r.Connections != 3 || r.CPUMicros != nil || r.Conditions.Node.Version != "dev" ||
@@ -199,6 +192,102 @@ func TestRunWithKeys(t *testing.T) {
 		!strings.Contains(string(poor), "of collateral, and its orders need up to ") {
 		t.Errorf("too little: %v\n%s", err, poor)
 	}
+}
+
+// keyFile is a file of three private keys.
+func keyFile(t *testing.T) string {
+	t.Helper()
+	list := ""
+	for i := range 3 {
+		list += fmt.Sprintf("0x%064x\n", i+4711)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(list), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestKeysOfAnotherChain: keys sign for the chain that is named, and a node of another one refuses
+// them.
+func TestKeysOfAnotherChain(t *testing.T) {
+	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "100000", "--chain-id", "31337")
+	args := []string{"run", "--level", "L3", "--rate", "100", "--duration", "300ms", "--url", node.url,
+		"--keys", keyFile(t), "--market", "101,102"}
+	if code, said := clobench(t, args...); code != 1 || !strings.HasPrefix(said, "error: ") {
+		t.Errorf("of the default chain: code %d\n%s", code, said)
+	}
+	if code, said := clobench(t, append(args, "--chain-id", "7")...); code != 2 ||
+		!strings.Contains(said, "chain 7: no exchange is known there") {
+		t.Errorf("of no chain: code %d\n%s", code, said)
+	}
+	var r bench.Report
+	measure(t, &r, func() bool { return r.Acknowledged > 0 }, append(args, "--chain-id", "31337")...)
+	if r.Failure != "" || r.Errors != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestKeysInterrupted presses Ctrl-C while orders of somebody's wallets rest: the run prints no
+// figure and leaves none of them in the book.
+func TestKeysInterrupted(t *testing.T) {
+	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "1000000")
+	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
+	defer stop()
+	var stdout, stderr strings.Builder
+	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "run", "--level", "L3", "--quiet",
+		"--rate", "300", "--duration", "20s", "--url", node.url, "--keys", keyFile(t), "--market", "101,102")
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the code is looked at below
+		close(ended)
+	}()
+	for resting(ctx, t, node) == 0 {
+		select {
+		case <-ended:
+			t.Fatalf("%v\n%s%s", cmd.ProcessState, &stdout, &stderr)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); code != 1 || stdout.String() != "" ||
+		!strings.HasPrefix(stderr.String(), "error: stopped before its end (interrupt") {
+		t.Errorf("code %d\n%s%s", code, &stdout, &stderr)
+	}
+	if n := resting(ctx, t, node); n != 0 {
+		t.Errorf("%d levels are left in the book", n)
+	}
+	for _, command := range running(t) {
+		if strings.Contains(command, "/clobench ") {
+			t.Errorf("left running: %s", command)
+		}
+	}
+}
+
+// resting is how many levels the book of the test's market has.
+func resting(ctx context.Context, t *testing.T, node nodeAt) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, node.url+"/book?token_id=101", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var book struct{ Bids, Asks []json.RawMessage }
+	if err := json.NewDecoder(answer.Body).Decode(&book); err != nil {
+		t.Fatal(err)
+	}
+	return len(book.Bids) + len(book.Asks)
 }
 
 // TestRunStreams lets subscribers listen to a run.

@@ -118,8 +118,8 @@ func (c *runCommand) plan() (*bench.Run, error) {
 	case c.Connections < 1 || c.Connections > bench.Traders:
 		return nil, &cli.UsageError{Err: fmt.Errorf("--connections %d is not in [1, %d]: each has wallets "+
 			"of its own", c.Connections, bench.Traders)}
-	case c.Duration <= 0:
-		return nil, &cli.UsageError{Err: errors.New("--duration is not above 0")}
+	case c.Duration <= 0 || c.Rounds < 1 || c.Processes < 1:
+		return nil, &cli.UsageError{Err: errors.New("--duration, --rounds and --processes are above 0")}
 	case c.Rate < 0 || c.Rate == 0 && r.Poisson:
 		return nil, &cli.UsageError{Err: errors.New("--arrivals poisson wants --rate, above 0")}
 	case c.Rate > 0 && c.Level == "L0":
@@ -244,9 +244,9 @@ type orderCommand struct {
 
 // Run signs, places and prints.
 func (c *orderCommand) Run() error {
-	return bench.PlaceOne(os.Stdout, bench.OneOrder{URL: c.URL, Key: c.Key, Token: c.Token,
+	return usage(bench.PlaceOne(os.Stdout, bench.OneOrder{URL: c.URL, Key: c.Key, Token: c.Token,
 		Side: c.Side, Price: c.Price, Size: c.Size, Type: c.Type, Chain: c.ChainID,
-		SignatureType: c.Signature, Wallet: c.Wallet, Expiration: c.Expiration, Builder: c.Builder})
+		SignatureType: c.Signature, Wallet: c.Wallet, Expiration: c.Expiration, Builder: c.Builder}))
 }
 
 type peerCommand struct {

@@ -32,7 +32,7 @@ func (c *matchingCommand) Run() error {
 	matched, err := matching.Compare(ctx, matching.Comparison{Rounds: c.Rounds, Books: c.Books,
 		Ticks: c.Ticks, Seed: c.Seed, Ops: c.Ops, Self: self, Peers: c.Peer, Version: version})
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	if c.JSON != "-" {
 		matched.WriteText(os.Stdout)

@@ -35,7 +35,7 @@ func (c *soakCommand) Run(ctx context.Context) error {
 	if c.Rate <= 0 || c.Duration < time.Second {
 		return &cli.UsageError{Err: errors.New("--rate is not above 0, or --duration below a second")}
 	}
-	plan := runCommand{chosen: c.chosen, Level: "L3", Duration: c.Duration,
+	plan := runCommand{chosen: c.chosen, Level: "L3", Duration: c.Duration, Rounds: 1, Processes: 1,
 		Connections: c.Connections, Seed: c.Seed, Durability: c.Durability, Dir: c.Dir, URL: c.URL,
 		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals,
 		Thresholds: c.Thresholds}

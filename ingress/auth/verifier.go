@@ -117,6 +117,20 @@ func NewVerifier(domains []Domain) *Verifier {
 // Lanes reports whether v uses the widest registers of the processor.
 func (v *Verifier) Lanes() bool { return v.lanes }
 
+// Body names the code that checks the signatures of known signers, why not the fastest if another
+// does, and the code that recovers the keys of strangers.
+func (v *Verifier) Body() string {
+	body := "lanes of AVX-512"
+	switch {
+	case v.lanes:
+	case lanes.Have():
+		body = "Go (the lanes are switched off)"
+	default:
+		body = "Go (no lanes: " + lanes.Lack + ")"
+	}
+	return body + ", strangers' keys are recovered by " + curve.Recovery
+}
+
 // WithoutLanes makes v do without the widest registers of the processor, for one that is not
 // trusted with them. The answers stay the same. It must be called before v is used.
 func (v *Verifier) WithoutLanes() {

@@ -24,6 +24,8 @@ type Options struct {
 	Seal func() error
 	// Window is how far a request's timestamp may be from the clock.
 	Window time.Duration
+	// WithoutLanes keeps checks of signatures out of the widest registers of the processor.
+	WithoutLanes bool
 	// During is how long the disk is measured. Default 2 s.
 	During time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,19 +26,23 @@ type Estimate struct {
 	PostMicros int     `json:"postP50Micros"`        // of POST /order, one at a time
 	Limit      string  `json:"limit"`                // what keeps lists from being faster
 	Check      float64 `json:"checkMicros"`          // of a signature, of a signer seen often
+	ListCheck  float64 `json:"listCheckMicros"`      // of such a signature in a list of 15
 	Stranger   float64 `json:"strangersCheckMicros"` // of one never seen
+	Body       string  `json:"signatureBody"`        // the code that checks signatures here
+	Go         string  `json:"go"`                   // the version that built this program
 	Formula    string  `json:"formula"`
 }
 
-// Figures of a node on two cores (AMD EPYC, Linux 6.18, ext4), as README.md has them: POST /order
-// costs 73 to 96 µs of CPU, 10 of them for the signature of a signer seen often, and in lists of 15
-// an order costs 0.55 to 0.59 times as much. referenceMessage was fitted to busy hours of that
-// machine, when a check took 17 µs, a message 14.7 and an order 91 to 113 (57 in lists); later runs
-// there were within 15 %. Other kinds of machines have not been compared.
+// Figures of nodes on two machines of two cores (Linux 6.18, ext4), both with lanes. On the AMD
+// EPYC of README.md POST /order costs 86 µs of CPU, about 5 of them for the signature of a signer
+// seen often, and in lists of 15 an order costs 0.31 to 0.42 times as much. On the other machine,
+// where a message costs 1.46 times as much, an order costs 130 and in lists 57 µs, 6 and 2.5 of
+// them for the signature. Without signatures, and divided by that factor, this is 81 and 85 µs, in
+// lists 29 and 37. Other kinds of machines have not been compared.
 const (
 	referenceMessage = 13.5 // µs of a request and its answer over loopback
-	singleRest       = 75.0 // µs of an order without its signature
-	listRest         = 38.0
+	singleRest       = 83.0 // µs of an order without its signature
+	listRest         = 34.0
 	postRest         = 190.0 // µs of POST /order, one at a time, beside the sync
 	// writerRate is how many Commands a second the matcher and the journal take, on one core each.
 	writerRate = 150_000
@@ -47,9 +52,10 @@ const (
 	enoughInFlight = 64
 )
 
-// formula says how an Estimate is computed: %.2f is the slowness.
-const formula = "an order costs a core the check of its signature and %.2f times 75 µs (in lists 38 µs). " +
-	"The factor is what a message over loopback costs here, divided by the 13.5 µs of the machine " +
+// formula says how an Estimate is computed, of the slowness, singleRest, listRest and
+// referenceMessage.
+const formula = "an order costs a core the check of its signature and %.2f times %.0f µs (in lists %.0f µs). " +
+	"The factor is what a message over loopback costs here, divided by the %.1f µs of the machine " +
 	"where whole nodes were measured. " +
 	"At most 1,024 orders wait for one fsync, and the matcher takes 150,000/s divided by the factor. " +
 	"The p50 is that of fsync and 190 µs times the factor"
@@ -63,16 +69,17 @@ func (m *machine) estimate() *Estimate {
 	if m.syncs == nil || m.checks == nil {
 		return nil
 	}
-	e := &Estimate{Check: micros(m.checks.known), Stranger: micros(m.checks.stranger)}
+	e := &Estimate{Check: micros(m.checks.known), ListCheck: micros(m.checks.listed),
+		Stranger: micros(m.checks.stranger), Body: m.checks.body, Go: runtime.Version()}
 	slowness := micros(m.checks.message) / referenceMessage
-	e.Formula = fmt.Sprintf(formula, slowness)
+	e.Formula = fmt.Sprintf(formula, slowness, singleRest, listRest, referenceMessage)
 	sync, cores := m.syncs.at(0.5), m.usable()
 	if m.demand != nil {
 		cores *= 1 - m.demand.stolen
 	}
 	disk, writer := inFlight/sync.Seconds(), writerRate/slowness
 	singles := cores * 1e6 / (e.Check + singleRest*slowness)
-	lists := cores * 1e6 / (e.Check + listRest*slowness)
+	lists := cores * 1e6 / (e.ListCheck + listRest*slowness)
 	e.Singles, e.Lists = rough(min(disk, writer, singles)), rough(min(disk, writer, lists))
 	switch min(disk, writer, lists) {
 	case disk:
@@ -112,16 +119,19 @@ func (e *Estimate) write(b *strings.Builder) {
 		"  %7s orders/s in POST /order, with %s or more in flight\n"+
 		"  %7s orders/s in POST /orders of 15: %s\n"+
 		"  %7s is the p50 of POST /order while there is room\n"+
-		"The check of a signature takes %.1f µs, that of a signer never seen %.1f µs: if those are many, "+
-		"it carries less.\nIt was computed like this: %s.\n",
+		"The check of a signature takes %.1f µs, in a list of 15 %.1f µs, that of a signer never seen "+
+		"%.1f µs: if those are many, it carries less.\nSignatures are checked in %s; the program was "+
+		"built by %s.\nIt was computed like this: %s.\n",
 		count(e.Singles), count(e.InFlight), count(e.Lists), of[e.Limit],
-		short(time.Duration(e.PostMicros)*time.Microsecond), e.Check, e.Stranger,
+		short(time.Duration(e.PostMicros)*time.Microsecond), e.Check, e.ListCheck,
+		e.Stranger, e.Body, e.Go,
 		strings.ReplaceAll(e.Formula, ". ", ".\n"))
 }
 
 const (
 	turn          = 50 * time.Millisecond
 	knownTurns    = 12
+	listTurns     = 12
 	strangerTurns = 4
 	messageTurns  = 6
 	// messageSize is about that of an order with its headers.
@@ -131,26 +141,35 @@ const (
 	// introductions make a signer one that the Verifier knows well; fewer leave it a stranger.
 	introductions = 64
 	strangerMost  = 8
+	// listSize is how many orders POST /orders takes at most.
+	listSize = 15
 )
 
-// signedOrder is an order with its signature.
-type signedOrder struct {
-	order     *auth.Order
-	signature []byte
-}
+// lists are as many orders of each signer as one list has.
+type lists [signers][listSize]auth.Submission
 
 // measureChecks lets all cores check signatures as the door does; nil if it cannot.
-func measureChecks(workers int) *checks {
+func measureChecks(workers int, withoutLanes bool) *checks {
 	domains := auth.Domains(auth.ChainTest)
-	orders, err := signOrders(domains)
+	orders, err := signLists(&domains[0])
 	if err != nil {
 		return nil
 	}
-	v := auth.NewVerifier(domains)
+	newVerifier := func() *auth.Verifier {
+		v := auth.NewVerifier(domains)
+		if withoutLanes {
+			v.WithoutLanes()
+		}
+		return v
+	}
+	v := newVerifier()
 	for range introductions {
-		if !verifyAll(v, orders) {
+		if !orders.verifyFirst(v) {
 			return nil
 		}
+	}
+	if !orders.verifyAll(v) {
+		return nil
 	}
 	message, err := messageCost(workers)
 	if err != nil {
@@ -158,13 +177,15 @@ func measureChecks(workers int) *checks {
 	}
 	return &checks{
 		message: message,
-		known:   leastCost(workers, knownTurns, func() { verifyAll(v, orders) }) / signers,
+		known:   leastCost(workers, knownTurns, func() { orders.verifyFirst(v) }) / signers,
+		listed:  leastCost(workers, listTurns, func() { orders.verifyAll(v) }) / signers / listSize,
 		stranger: leastCost(workers, strangerTurns, func() {
-			v := auth.NewVerifier(domains)
+			v := newVerifier()
 			for range strangerMost {
-				verifyAll(v, orders)
+				orders.verifyFirst(v)
 			}
 		}) / signers / strangerMost,
+		body: v.Body(),
 	}
 }
 
@@ -263,31 +284,49 @@ func ownTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func verifyAll(v *auth.Verifier, orders []signedOrder) bool {
-	for _, s := range orders {
-		if _, err := v.Verify(s.order, s.signature, false); err != nil {
+// verifyFirst verifies an order of each signer by itself, as POST /order does.
+func (l *lists) verifyFirst(v *auth.Verifier) bool {
+	for i := range l {
+		s := &l[i][0]
+		if _, err := v.Verify(s.Order, s.Signature, s.NegRisk); err != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// signOrders signs an order by each of a few made-up signers.
-func signOrders(domains []auth.Domain) (orders []signedOrder, err error) {
-	for i := range byte(signers) {
-		s, err := auth.NewSigner([32]byte{30: 1, 31: i})
-		if err != nil {
-			return nil, err
-		}
-		o := &auth.Order{Version: 2, Side: engine.Buy, Maker: s.Address, Signer: s.Address,
-			Token: engine.Token{31: 1}, MakerAmount: 1_000_000, TakerAmount: 2_000_000}
-		for d := range domains {
-			signature, _, err := s.SignOrder(o, &domains[d])
-			if err == nil {
-				orders = append(orders, signedOrder{o, signature})
-				break
+// verifyAll verifies a list of each signer, as POST /orders does.
+func (l *lists) verifyAll(v *auth.Verifier) bool {
+	for i := range l {
+		list := l[i] // a copy: other workers verify the same
+		v.VerifyAll(list[:])
+		for k := range list {
+			if list[k].Err != nil {
+				return false
 			}
 		}
 	}
-	return orders, nil
+	return true
+}
+
+// signLists signs a list by each of a few made-up signers.
+func signLists(d *auth.Domain) (*lists, error) {
+	all := new(lists)
+	for i := range all {
+		s, err := auth.NewSigner([32]byte{30: 1, 31: byte(i)})
+		if err != nil {
+			return nil, err
+		}
+		for k := range all[i] {
+			o := &auth.Order{Version: 2, Salt: auth.WordOf(uint64(k + 1)), Side: engine.Buy,
+				Maker: s.Address, Signer: s.Address, Token: engine.Token{31: 1}, MakerAmount: 1_000_000,
+				TakerAmount: 2_000_000}
+			signature, _, err := s.SignOrder(o, d)
+			if err != nil {
+				return nil, err
+			}
+			all[i][k] = auth.Submission{Order: o, Signature: signature, NegRisk: d.NegRisk}
+		}
+	}
+	return all, nil
 }

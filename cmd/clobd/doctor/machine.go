@@ -55,8 +55,10 @@ type hiccups struct{ p99, longest time.Duration }
 // checks is what parts of an order's way cost a core here, while all of them are at work.
 type checks struct {
 	message  time.Duration // a request and its answer over loopback
-	known    time.Duration // of a signer that the node has seen often
-	stranger time.Duration // of one that it has not
+	known    time.Duration // of a signature by a signer that the node has seen often
+	listed   time.Duration // of such a signature in a list of 15
+	stranger time.Duration // of one by a signer that the node has not seen
+	body     string        // what checks the signatures
 }
 
 // room is what a user without privileges may still write on a disk.
@@ -114,7 +116,7 @@ func measure(ctx context.Context, o *Options) *machine {
 		return probeSyncs(ctx, m.folder, o.During)
 	})
 	if ctx.Err() == nil {
-		m.checks = measureChecks(runtime.GOMAXPROCS(0))
+		m.checks = measureChecks(runtime.GOMAXPROCS(0), o.WithoutLanes)
 	}
 	m.demand = demanded()
 	_, m.vault = auth.NewVault()

@@ -338,7 +338,7 @@ func TestCheckAllocates(t *testing.T) {
 		t.Errorf("%v allocations", got)
 	}
 	most := 1.0 // the public key that the C library's binding returns
-	if implementation != "libsecp256k1 (C)" {
+	if Recovery != "libsecp256k1" {
 		most = 30
 	}
 	if got := allocs(func() { Recover(&s.digest, &s.rs) }); got > most {

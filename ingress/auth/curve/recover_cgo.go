@@ -4,6 +4,9 @@ package curve
 
 import "github.com/ethereum/go-ethereum/crypto/secp256k1"
 
+// Recovery names the code behind Recover.
+const Recovery = "libsecp256k1"
+
 // Recover returns the uncompressed public key (65 bytes, 0x04 first) behind the signature rs of
 // digest: r, s, v with v 0 or 1. It is false if no key made it. digest and rs should live on the
 // heap: a pointer given to C escapes. The C library takes a quarter of the time of pure Go.

@@ -2,6 +2,9 @@
 
 package curve
 
+// Recovery names the code behind Recover.
+const Recovery = "pure Go"
+
 // Recover returns the uncompressed public key (65 bytes, 0x04 first) behind the signature rs of
 // digest: r, s, v with v 0 or 1. It is false if no key made it.
 func Recover(digest *[32]byte, rs *[65]byte) ([]byte, bool) { return pureRecover(digest, rs) }

@@ -15,7 +15,7 @@ import (
 // TestCurves holds the two implementations of the curve against each other: on good signatures,
 // on damaged ones, and on noise. Without cgo both are the same, and the test says so.
 func TestCurves(t *testing.T) {
-	t.Log("this build's curve: " + implementation)
+	t.Log("this build's curve: " + Recovery)
 	r := rand.New(rand.NewChaCha8([32]byte{1}))
 	same := func(digest *[32]byte, rs *[65]byte) bool {
 		t.Helper()

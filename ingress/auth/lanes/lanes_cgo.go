@@ -33,6 +33,9 @@ var (
 // Have reports whether the processor has the instructions and the kernel keeps the registers.
 func Have() bool { return cpu.X86.HasAVX512F && cpu.X86.HasAVX512IFMA }
 
+// Lack says what is missing where Have is false.
+const Lack = "the processor or the kernel has no AVX-512 IFMA"
+
 // word is the address of a struct of words for C. None of these structs holds a pointer.
 func word[T Point | Factors | Sum | Messages | [Width]Factors | [Width]Sum | [Width][32]byte](
 	p *T,

@@ -2,8 +2,13 @@
 
 package lanes
 
+import "runtime"
+
 // Have is false: this build has no lanes.
 func Have() bool { return false }
+
+// Lack says what is missing where Have is false.
+const Lack = "the program was built without cgo, or for " + runtime.GOARCH
 
 const none = "BUG: lanes used without asking whether there are any"
 
