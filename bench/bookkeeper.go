@@ -9,7 +9,8 @@ import (
 )
 
 // bookkeeper computes what wallets hold from the Commands and Events of a journal, with arithmetic
-// of its own. This holds in whatever order connections met: a fill moves what its price and size say.
+// of its own. This holds in whatever order connections met: a fill moves what its price and size
+// say.
 type bookkeeper struct {
 	numbers map[engine.Address]engine.WalletNo
 	wallets map[engine.WalletNo]*belongings

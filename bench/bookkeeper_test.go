@@ -28,8 +28,8 @@ func played(t *testing.T, name string,
 	return l
 }
 
-// TestBookkeeper: the bookkeeper finds nothing wrong with what the engine does, and finds each thing
-// that a node could do wrong.
+// TestBookkeeper: the bookkeeper finds nothing wrong with what the engine does, and finds each
+// thing that a node could do wrong.
 func TestBookkeeper(t *testing.T) {
 	for _, name := range []string{"canonical", "mint-merge", "market-maker"} {
 		l := played(t, name, nil)

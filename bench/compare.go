@@ -461,19 +461,25 @@ func restLadder(ctx context.Context, c *trader.Client, token engine.Token) error
 
 // rest places one order. Any answer but 200 is an error.
 func rest(c *trader.Client, l trader.Limit) error {
-	body, _, err := c.Sign(l)
+	_, err := restNamed(c, l)
+	return err
+}
+
+// restNamed is rest, and returns the order's id.
+func restNamed(c *trader.Client, l trader.Limit) (engine.OrderID, error) {
+	body, id, err := c.Sign(l)
 	if err != nil {
-		return err
+		return id, err
 	}
 	resp := fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseResponse(resp)
 	if err := c.Do(http.MethodPost, "/order", body, resp); err != nil {
-		return err
+		return id, err
 	}
 	if resp.StatusCode() != 200 {
-		return fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
+		return id, fmt.Errorf("status %d: %s", resp.StatusCode(), resp.Body())
 	}
-	return nil
+	return id, nil
 }
 
 // check replays the journal of the node that was stopped.

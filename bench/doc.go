@@ -31,8 +31,8 @@
 // (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
 // report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go, flood.go,
-// streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk), observe.go,
-// verdict.go, thresholds.go and progress.go (what a run says beside its figures), budgeted.go
-// (where the CPU time goes), soak.go, keys.go and listeners.go (long runs, wallets that have funds,
-// subscribers), order.go (one order by hand).
+// overload.go, streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk),
+// bookkeeper.go (what wallets must hold), observe.go, verdict.go, thresholds.go and progress.go
+// (what a run says beside its figures), budgeted.go (where the CPU time goes), soak.go, keys.go and
+// listeners.go (long runs, wallets that have funds, subscribers), order.go (one order by hand).
 package bench

@@ -36,7 +36,7 @@ type line struct {
 // recount is Measured as it is told.
 type recount struct {
 	Measured
-	Times [3][]byte // Service, Corrected, Late in the encoding V2
+	Times [4][]byte // Service, Corrected, Late, Shed in the encoding V2
 	Bits  []uint64
 }
 
@@ -129,8 +129,9 @@ func (a *Apart) hear(k int) {
 
 // Wait waits for the end of the load, and ends the processes. Its results are those of Load.Run.
 func (a *Apart) Wait() (*Measured, error) {
-	sum := &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Began: a.start,
-		Full: !a.short, good: make([]uint64, (len(a.load.Requests)+63)/64)}
+	sum := &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3),
+		Shed: newTimes(3), Began: a.start, Full: !a.short,
+		good: make([]uint64, (len(a.load.Requests)+63)/64)}
 	shows := crier{load: &a.load, parts: len(a.partners), moments: map[int64]*joined{}}
 	var problem error
 	for left := len(a.partners); left > 0; {
@@ -157,7 +158,7 @@ func (a *Apart) Wait() (*Measured, error) {
 
 // add joins what another process measured; whose are the indices of its requests.
 func (m *Measured) add(t *recount, whose []int, length time.Duration) error {
-	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late} {
+	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late, m.Shed} {
 		other, err := hdrhistogram.Decode(t.Times[i])
 		if err != nil {
 			return fmt.Errorf("read a histogram: %w", err)
@@ -253,7 +254,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	t := recount{Measured: *m, Bits: m.good}
-	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late} {
+	for i, h := range []*hdrhistogram.Histogram{m.Service, m.Corrected, m.Late, m.Shed} {
 		if t.Times[i], err = h.EncodeV2(); err != nil {
 			return fmt.Errorf("encode a histogram: %w", err)
 		}

@@ -47,7 +47,7 @@ func (p *pump) has(l *lane) bool {
 
 // dial begins to open a lane's connection.
 func (p *pump) dial(l *lane) error {
-	fd, err := dial(p.to)
+	fd, err := dial(p.to, p.home(l))
 	if err == nil {
 		err = p.poller.watch(fd, l.number, syscall.EPOLL_CTL_ADD, syscall.EPOLLOUT)
 		if err != nil {
@@ -61,6 +61,14 @@ func (p *pump) dial(l *lane) error {
 	l.fd, l.sent = fd, p.now
 	l.rest, l.out = l.rest[:0], l.out[:0]
 	return nil
+}
+
+// home is the address that a lane's connection comes from, nil for what the system picks.
+func (p *pump) home(l *lane) syscall.Sockaddr {
+	if p.Homes == 0 {
+		return nil
+	}
+	return &syscall.SockaddrInet4{Addr: [4]byte{127, 1, byte(l.number % p.Homes), 1}}
 }
 
 // dialed ends the opening of a lane's connection.
@@ -252,6 +260,15 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	l.busy = false
+	if p.Sheds && p.open && sheds(r.status) {
+		p.m.Busy++
+		note(p.m.Shed, p.now-l.sent)
+		p.last = p.now
+		if r.closes {
+			p.hangUp(l)
+		}
+		return
+	}
 	p.time(l)
 	refused, good := r.judge(w, q)
 	var problem error
@@ -274,6 +291,11 @@ func (p *pump) answered(l *lane, r *reply) {
 	if r.closes {
 		p.hangUp(l)
 	}
+}
+
+// sheds reports whether a server answers with this status because it has too much work.
+func sheds(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
 // mayRetry reports whether an answer says that the server is busy, and it has not been for longer

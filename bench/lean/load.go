@@ -20,6 +20,9 @@ import (
 type Load struct {
 	Addr  string // HOST:PORT; HOST is a name, or an IPv4 or IPv6 address
 	Lanes int    // at least 1
+	// Homes is how many addresses of the loopback network the connections come from in turn, because
+	// a server bounds those of one address. It needs an Addr in 127.0.0.0/8. 0: what the system picks.
+	Homes int
 	// Routes are what Requests refer to.
 	Routes []Route
 	// Requests stand in the order in which they are sent. Those of one lane keep their order.
@@ -51,6 +54,11 @@ type Load struct {
 	// Patience is how long an answer is waited for, and an answer other than 503 in a closed loop,
 	// before the request has failed. 0: a minute.
 	Patience time.Duration
+
+	// Sheds takes the answers 429 and 503 of an open loop as refusals of a server that has more work
+	// than it can do: Measured.Busy counts them and Measured.Shed has their times. Otherwise they are
+	// failures.
+	Sheds bool
 
 	// Progress is called at the end of each Moment from a goroutine of its own. nil: nobody asks.
 	Progress func(Progress)
@@ -132,6 +140,7 @@ func (l *Load) validate() error {
 		}
 	}
 	bad(l.Lanes < 1, "%d lanes", l.Lanes)
+	bad(l.Homes < 0 || l.Homes > 256, "%d homes are not in [0, 256]", l.Homes)
 	bad(len(l.Requests) == 0, "no requests")
 	bad(l.Duration < 0, "the duration is negative")
 	bad(l.Rate < 0, "the rate is negative")

@@ -14,10 +14,13 @@ type Measured struct {
 	// at which a request was due and its lane was free to its sending, and the time in which the
 	// thread stood still before that (see standstill).
 	Service, Corrected, Late *hdrhistogram.Histogram `json:"-"`
+	// Shed is from the sending of a request to the refusal that Load.Sheds names.
+	Shed *hdrhistogram.Histogram `json:"-"`
 
 	// Sent are requests. Each of them was answered well (Good), was Busy, has Failed, or was in flight
 	// when ctx ended. Busy are answers 503 in a closed loop: the request is sent again after a pause,
-	// and counts anew. What was sent and has Failed is in the histograms, too.
+	// and counts anew. In an open loop with Sheds they are refusals: those requests are not sent
+	// again. What was sent and has Failed is in the histograms, too.
 	Sent, Good, Busy, Failed int64
 	// Unsent are requests of an open loop that were given up, because they were late by the whole
 	// duration, or because the load ended before them.

@@ -108,8 +108,9 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 	p.signEarly()
 	p.deal()
 	p.room, p.out = make([]byte, 256<<10), make([]byte, 0, 64<<10)
-	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Processes: 1,
-		Nice: process.Niceness(), good: make([]uint64, (len(p.Requests)+63)/64)}
+	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Shed: newTimes(3),
+		Processes: 1,
+		Nice:      process.Niceness(), good: make([]uint64, (len(p.Requests)+63)/64)}
 	p.left, p.end, p.deadline = len(p.Requests), forever, forever
 	if p.Duration > 0 {
 		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)

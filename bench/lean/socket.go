@@ -45,8 +45,9 @@ func zoneOf(a netip.Addr) uint32 {
 	return 0
 }
 
-// dial begins to open a connection. The socket is writable when that has ended.
-func dial(to syscall.Sockaddr) (fd int, err error) {
+// dial begins to open a connection, from an address of this machine unless that is nil. The socket
+// is writable when that has ended.
+func dial(to, from syscall.Sockaddr) (fd int, err error) {
 	family := syscall.AF_INET
 	if _, six := to.(*syscall.SockaddrInet6); six {
 		family = syscall.AF_INET6
@@ -57,6 +58,9 @@ func dial(to syscall.Sockaddr) (fd int, err error) {
 		return -1, err
 	}
 	err = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+	if err == nil && from != nil {
+		err = syscall.Bind(fd, from)
+	}
 	if err == nil {
 		err = syscall.Connect(fd, to)
 	}

@@ -149,6 +149,27 @@ func (c *floodCommand) Run() error {
 	})
 }
 
+type overloadCommand struct {
+	Rounds      int           `default:"3" help:"Rounds, each with its own measure of the capacity."`
+	Duration    time.Duration `default:"2s" help:"How long each step takes."`
+	Factors     []float64     `default:"0.5,0.8,1,1.5,2,3" help:"What the steps ask for, in multiples of the capacity."`
+	Connections int           `default:"2048" help:"Connections that post signed orders."`
+	Lists       bool          `help:"Post them in lists of 15."`
+	sited
+}
+
+// Run measures a node that is asked for more than it can do.
+func (c *overloadCommand) Run() error {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+		r, err := bench.MeasureOverload(ctx, bench.Overload{Setting: at, Rounds: c.Rounds,
+			Duration: c.Duration, Factors: c.Factors, Connections: c.Connections, Lists: c.Lists})
+		if err != nil {
+			return measured{}, err
+		}
+		return measured{r.WriteText, r}, nil
+	})
+}
+
 type streamsCommand struct {
 	Rounds      int           `default:"3" help:"Interleaved rounds: orders alone and beside the subscribers, whose turn is first alternates."`
 	Duration    time.Duration `default:"5s" help:"How long each turn takes."`

@@ -77,6 +77,19 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestOverload asks a node for more than it can do, for a moment: what is refused is in no journal,
+// and what is accepted is.
+func TestOverload(t *testing.T) {
+	var r bench.Overloaded
+	out := measure(t, &r, func() bool { return r.Steps[0].Good > 0 }, "overload", "--rounds", "1",
+		"--duration", "1s", "--factors", "0.5,2", "--connections", "256", "--dir", t.TempDir())
+	if len(r.Steps) != 2 || r.Capacity[0] <= 0 || r.Steps[1].Asked < 3*r.Steps[0].Asked ||
+		r.Failure != "" || len(r.Healed) != 1 || r.Book[1][0].P50 <= 0 || r.Cancel[1][0].P50 <= 0 ||
+		!strings.Contains(out, "accepted orders and no other") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+}
+
 // TestStreams tells some subscribers of orders for a moment: each message comes, and none is late
 // for ever.
 func TestStreams(t *testing.T) {

@@ -26,6 +26,7 @@ type commands struct {
 	Ramp     rampCommand      `cmd:"" help:"Load a node at rates that step up until it breaks."`
 	Agree    agreeCommand     `cmd:"" help:"Hold the figures of clobench against those of wrk, on one node."`
 	Flood    floodCommand     `cmd:"" help:"Measure reads beside a flood of signed orders, interleaved."`
+	Overload overloadCommand  `cmd:"" help:"Ask a node for more orders than it can take, and see what it refuses."`
 	Streams  streamsCommand   `cmd:"" help:"Measure when subscribers have read what orders have changed."`
 	Budget   budgetCommand    `cmd:"" help:"Divide a node's CPU time per order among the stages of its way."`
 	Stall    stallCommand     `cmd:"" help:"Measure reads while the matcher or the disk stands still."`

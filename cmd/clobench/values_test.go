@@ -32,6 +32,8 @@ func TestWrongValues(t *testing.T) {
 		{"ramp book", "--connections 0|--connections 10001|--start=-1"},
 		{"agree", "--rounds 0|--duration 0|--duration 1500ms|--connections 0"},
 		{"flood", "--rounds 0|--duration 0|--rate 0|--rate NaN|--readers 0|--connections 0|--connections 65"},
+		{"overload", "--rounds 0|--duration 0|--duration 999ms|--connections 63|--connections 10001|" +
+			"--factors 0|--factors=-1|--factors NaN|--factors 11"},
 		{"streams", "--rounds 0|--duration 0|--rate 0|--rate NaN|--burst 0|--burst 1000000|--connections 0|" +
 			"--subscribers 0|--markets 0|--markets 16"},
 		{"budget", "--rounds 0|--duration 1s|--duration 61s|--connections 0|--connections 65"},

@@ -1,0 +1,423 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"clobd/bench/lean"
+	"clobd/bench/trader"
+	"clobd/engine"
+)
+
+// Overload says how a node is measured that is asked for more than it can do.
+type Overload struct {
+	Setting
+	Rounds      int
+	Duration    time.Duration // of one step
+	Factors     []float64     // of the capacity: what each step asks for, in this order
+	Connections int           // that post; more than the node lets wait, or nothing is refused
+	Lists       bool          // the orders come in lists of 15
+}
+
+// validate returns all problems at once, or nil.
+func (o *Overload) validate() error {
+	all := Problems{Of: "overload"}
+	all.Rounds(o.Rounds, o.Duration)
+	all.Add(o.Duration < time.Second, "the duration is below 1 s")
+	all.lanes("connections", o.Connections)
+	all.Add(o.Connections < Traders, "less than %d connections", Traders)
+	all.Add(len(o.Factors) == 0, "no factors")
+	for _, f := range o.Factors {
+		all.Add(!(f > 0 && f <= 10), "the factor %v is not in (0, 10]", f)
+	}
+	return all.Err()
+}
+
+// Overloaded is the result. Rates count orders.
+type Overloaded struct {
+	Conditions  Conditions `json:"conditions"`
+	Seed        uint64     `json:"seed"`
+	Connections int        `json:"connections"`
+	Lists       bool       `json:"lists"`
+	Seconds     float64    `json:"seconds_per_step"`
+	// Capacity is what 64 connections of a closed loop get done, by round.
+	Capacity []float64 `json:"capacity_per_second"`
+	Steps    []Push    `json:"overload_steps"`
+	// Healed is after how many seconds of half the capacity, which follow the largest step at once,
+	// the p99 of each fifth of a second stays below three times that of the step of half the capacity,
+	// or of the least one: by round. -1: not within the load.
+	Healed []float64 `json:"healed_seconds"`
+	// Book and Cancel are GET /book and DELETE /order of an idle node and beside the largest step.
+	Book    [2][]Latency `json:"book_micros"`
+	Cancel  [2][]Latency `json:"cancel_micros"`
+	Checked string       `json:"checked"`
+	Failure string       `json:"failure,omitempty"`
+}
+
+// Push is a step: what was asked for, and what came of it.
+type Push struct {
+	Round  int     `json:"round"`
+	Factor float64 `json:"factor"`
+	Asked  float64 `json:"asked_per_second"`
+	// Offered is what was sent in fact: a connection that waits for an answer sends nothing.
+	Offered float64 `json:"offered_per_second"`
+	Good    float64 `json:"good_per_second"` // accepted, until the last answer
+	Shed    int64   `json:"refused_requests"`
+	Failed  int64   `json:"failed_requests"` // neither accepted nor refused
+	// AcceptedMicros and ShedMicros are from sending to answer.
+	AcceptedMicros Latency    `json:"accepted_micros"`
+	ShedMicros     Latency    `json:"refused_micros"`
+	FirstFailure   string     `json:"first_failure,omitempty"`
+	Generator      *Generator `json:"generator"`
+}
+
+// MeasureOverload runs the rounds, stops the node and looks whether its journal holds the accepted
+// orders and no others.
+func MeasureOverload(ctx context.Context, o Overload) (*Overloaded, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	t, err := o.open(ctx)
+	defer t.close()
+	p := &pusher{Overload: &o, site: t, told: map[engine.OrderID]bool{}, out: &Overloaded{Seed: o.Seed,
+		Connections: o.Connections, Lists: o.Lists, Seconds: o.Duration.Seconds()}}
+	for round := 0; round < o.Rounds && err == nil; round++ {
+		err = p.round(ctx, round)
+	}
+	if err == nil {
+		err = p.check(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, Stopped(ctx)
+	case err != nil:
+		return nil, err
+	}
+	p.out.Conditions = t.conditions
+	return p.out, nil
+}
+
+// pusher is such a measurement in work.
+type pusher struct {
+	*Overload
+	*site
+	out   *Overloaded
+	told  map[engine.OrderID]bool // the node has said that it took them
+	drawn uint64                  // loads
+	salt  uint64                  // of the orders that are canceled
+}
+
+// round measures the capacity, all steps, how soon the node heals, and other requests beside it.
+func (p *pusher) round(ctx context.Context, round int) error {
+	rate := 20_000.0 // what is drawn for the first closed loop
+	if n := len(p.out.Capacity); n > 0 {
+		rate = 2 * p.out.Capacity[n-1]
+	} else if p.Lists {
+		rate = 80_000
+	}
+	v, err := p.load(ctx, Traders, rate*p.Duration.Seconds())
+	if err != nil {
+		return err
+	}
+	v.Duration = p.Duration
+	m, err := p.fire(ctx, v)
+	if err != nil {
+		return err
+	}
+	if m.Failed > 0 {
+		return errors.New("measure the capacity: " + m.Failure)
+	}
+	capacity := float64(m.Acked) / m.Took.Seconds()
+	p.out.Capacity = append(p.out.Capacity, capacity)
+	least, most := Push{Factor: 1e9}, 0.0
+	for _, factor := range p.Factors {
+		s, _, err := p.push(ctx, factor, capacity, p.Duration)
+		if err != nil {
+			return err
+		}
+		s.Round = round + 1
+		p.out.Steps = append(p.out.Steps, s)
+		if most = max(most, factor); factor < least.Factor {
+			least = s
+		}
+	}
+	if err := p.heal(ctx, capacity, most, least.AcceptedMicros.P99); err != nil {
+		return err
+	}
+	return p.beside(ctx, capacity, most)
+}
+
+// homes are the addresses that the connections come from: a node lets one have 800 or so.
+const homes = 16
+
+// load draws and signs so many orders, at least, and deals them to connections in turn.
+func (p *pusher) load(ctx context.Context, connections int, orders float64) (*volley, error) {
+	p.drawn++
+	spare := contestMarkets
+	if p.Lists {
+		spare = Traders * listSize // orders that fill no list are left out
+	}
+	ops, requests, err := p.orders(ctx, p.Seed+p.drawn, int(orders)+spare)
+	if err != nil {
+		return nil, err
+	}
+	v := newVolley(p.node.addr, connections)
+	v.Sheds, v.Homes = true, homes
+	if !p.Lists {
+		v.dealRound(requests)
+		return v, nil
+	}
+	v.dealLists(ops, requests)
+	for i := range v.Requests {
+		v.Requests[i].Lane = int32(i % connections)
+	}
+	return v, nil
+}
+
+// each is how many orders a request has.
+func (p *pusher) each() float64 {
+	if p.Lists {
+		return listSize
+	}
+	return 1
+}
+
+// fire sends a load from a process of its own and keeps what was accepted.
+func (p *pusher) fire(ctx context.Context, v *volley) (*lean.Measured, error) {
+	apart, err := v.Dispatch(ctx, p.Self, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	return p.reap(v, apart)
+}
+
+// reap waits for the end of a load and keeps what was accepted.
+func (p *pusher) reap(v *volley, apart *lean.Apart) (*lean.Measured, error) {
+	m, err := apart.Wait()
+	if err == nil {
+		for _, id := range v.placed(m) {
+			p.told[id] = true
+		}
+	}
+	return m, err
+}
+
+// aim prepares an open loop of a multiple of the capacity.
+func (p *pusher) aim(ctx context.Context, factor, capacity float64, d time.Duration) (
+	*volley, error) {
+	v, err := p.load(ctx, p.Connections, factor*capacity*d.Seconds())
+	if err == nil {
+		v.Rate, v.Duration, v.Poisson, v.Seed = factor*capacity/p.each(), d, true, p.drawn
+	}
+	return v, err
+}
+
+// push measures one step.
+func (p *pusher) push(ctx context.Context, factor, capacity float64, d time.Duration) (
+	Push, *lean.Measured, error) {
+	v, err := p.aim(ctx, factor, capacity, d)
+	if err != nil {
+		return Push{}, nil, err
+	}
+	_, lapErr := p.watch.Lap()
+	m, err := p.fire(ctx, v)
+	h, endErr := p.watch.Lap()
+	if err := errors.Join(err, lapErr, endErr); err != nil {
+		return Push{}, nil, err
+	}
+	p.conditions.Hiccup.add(h)
+	return p.pushed(factor, capacity, m), m, nil
+}
+
+// pushed is the step that a load has made.
+func (p *pusher) pushed(factor, capacity float64, m *lean.Measured) Push {
+	accepted, shed := Recorder{m.Service}, Recorder{m.Shed}
+	r := &Report{AskedRate: factor * capacity}
+	r.take(m)
+	took := max(m.Took, p.Duration).Seconds()
+	return Push{Factor: factor, Asked: factor * capacity, Offered: float64(m.Sent) * p.each() / took,
+		Good: float64(m.Acked) / took, Shed: m.Busy, Failed: m.Failed, FirstFailure: m.Failure,
+		AcceptedMicros: accepted.Latency(), ShedMicros: shed.Latency(), Generator: r.Generator}
+}
+
+// healLong is how long the load lasts in which a node has to become as fast as before.
+const healLong = 4 * time.Second
+
+// heal pushes once more as hard as it gets, and then with half of the capacity at once.
+func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error {
+	after, err := p.aim(ctx, 0.5, capacity, healLong)
+	if err != nil {
+		return err
+	}
+	if _, _, err := p.push(ctx, most, capacity, time.Second); err != nil {
+		return err
+	}
+	m, err := p.fire(ctx, after)
+	if err != nil {
+		return err
+	}
+	if m.Failed > 0 {
+		return errors.New("after the overload: " + m.Failure)
+	}
+	healed := 0.0
+	for _, at := range m.Moments {
+		if inMicros(at.P99) > 3*normal {
+			healed = at.End.Seconds()
+		}
+	}
+	if healed >= healLong.Seconds() {
+		healed = -1
+	}
+	p.out.Healed = append(p.out.Healed, healed)
+	return nil
+}
+
+// ladderOrders are the orders of restLadder.
+const ladderOrders = 98
+
+// Beside a step the book is read and orders are canceled, so many times a second each.
+const besideRate = 200
+
+// beside measures reads and cancels on an idle node, and while the node is pushed.
+func (p *pusher) beside(ctx context.Context, capacity, most float64) error {
+	for busy := range 2 {
+		reads := Reads{p.node.addr, readPaths["book"] + p.markets[0][0].String(), besideRate, p.Duration,
+			4}
+		cancels, err := p.cancels(int(besideRate * p.Duration.Seconds()))
+		if err != nil {
+			return err
+		}
+		var flood *volley
+		var apart *lean.Apart
+		if busy == 1 {
+			if flood, err = p.aim(ctx, most, capacity, p.Duration+time.Second); err == nil {
+				apart, err = flood.Dispatch(ctx, p.Self, 1, false)
+			}
+			if err != nil {
+				return err
+			}
+			time.Sleep(time.Second / 2) // the others begin when the flood is there
+		}
+		cancelling, err := cancels.Dispatch(ctx, p.Self, 1, false)
+		if err != nil {
+			return err
+		}
+		book, readErr := reads.apart(ctx, p.Self)
+		m, err := cancelling.Wait()
+		if apart != nil {
+			_, floodErr := p.reap(flood, apart)
+			err = errors.Join(err, floodErr)
+		}
+		if err = errors.Join(err, readErr); err != nil {
+			return err
+		}
+		if m.Failed > 0 {
+			return fmt.Errorf("%d cancels failed: %s", m.Failed, m.Failure)
+		}
+		cancel := Recorder{m.Corrected}
+		p.out.Book[busy] = append(p.out.Book[busy], book.CorrectedMicros)
+		p.out.Cancel[busy] = append(p.out.Cancel[busy], cancel.Latency())
+	}
+	return nil
+}
+
+// cancels rests n orders in the first market and prepares their cancels, an open loop.
+func (p *pusher) cancels(n int) (*volley, error) {
+	v := newVolley(p.node.addr, 4)
+	v.Rate, v.Duration = besideRate, p.Duration
+	for i := range n {
+		c := p.clients[i%4]
+		p.salt++
+		l := trader.Limit{Token: p.markets[0][0], Price: 100, Type: "GTC", Salt: 1<<60 + p.salt,
+			Size: 5 * engine.Unit}
+		id, err := restNamed(c, l)
+		if err != nil {
+			return nil, fmt.Errorf("rest an order to cancel: %w", err)
+		}
+		p.told[id] = true
+		v.add(i, aim{c, http.MethodDelete, "/order", lean.WantCancels},
+			fmt.Appendf(nil, `{"orderID":"%s"}`, id.Hex()), id)
+	}
+	return v, nil
+}
+
+// check holds the journal of the stopped node against the answers, in both directions.
+func (p *pusher) check(ctx context.Context) error {
+	if err := p.node.stop(); err != nil {
+		return err
+	}
+	seen, err := replayFolder(ctx, p.node.dir, engine.NewExchange(p.Seed))
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	missing, silent := 0, 0
+	for id := range p.told {
+		if !seen.placed[id] {
+			missing++
+		}
+	}
+	for id := range seen.placed {
+		if !p.told[id] {
+			silent++
+		}
+	}
+	silent -= ladderOrders // which nobody counted
+	p.out.Checked = fmt.Sprintf("the node's journal replays; it holds each of %d accepted orders and no "+
+		"other", len(p.told))
+	if missing > 0 || silent != 0 {
+		p.out.Failure = fmt.Sprintf("of %d accepted orders %d are not in the journal, and %d orders are in it "+
+			"that were answered with a refusal or not at all", len(p.told), missing, silent)
+	}
+	return nil
+}
+
+// Verdict is nil if the node kept its promises. How fast it was is for the reader to judge.
+func (o *Overloaded) Verdict() error {
+	if o.Failure != "" {
+		return errors.New(o.Failure)
+	}
+	for i := range o.Steps {
+		if s := &o.Steps[i]; s.Failed > 0 {
+			return fmt.Errorf("round %d, %.1f times the capacity: %d requests were neither accepted nor "+
+				"refused: %s", s.Round, s.Factor, s.Failed, s.FirstFailure)
+		}
+	}
+	return nil
+}
+
+// WriteText prints the steps.
+func (o *Overloaded) WriteText(w io.Writer) {
+	what := "orders"
+	if o.Lists {
+		what = fmt.Sprintf("orders in lists of %d", listSize)
+	}
+	fmt.Fprintf(w, "%s: capacity %.0f orders/s (median of closed loops of %d connections); then an open "+
+		"loop of a multiple of it, Poisson, %d connections, %.1f s a step, seed %d, load in processes of "+
+		"its own\n", what, Median(o.Capacity), Traders, o.Connections, o.Seconds, o.Seed)
+	fmt.Fprintln(w, "  round  times  asked/s offered/s accepted/s  of capacity  refused  failed  "+
+		"accepted ms: p50    p99    max  refused ms: p50   p99   max  generator: thread")
+	for i := range o.Steps {
+		s := &o.Steps[i]
+		a, r := &s.AcceptedMicros, &s.ShedMicros
+		fmt.Fprintf(w, "  %5d  %5.1f  %7.0f %9.0f %10.0f  %11.2f  %7d  %6d  %16.1f %6.1f %6.0f  %15.1f "+
+			"%5.1f %5.0f  %17.0f%%\n", s.Round, s.Factor, s.Asked, s.Offered, s.Good,
+			s.Good/o.Capacity[s.Round-1], s.Shed, s.Failed, a.P50/1e3, a.P99/1e3, a.Max/1e3, r.P50/1e3,
+			r.P99/1e3, r.Max/1e3, s.Generator.Thread*100)
+	}
+	for i := range o.Healed {
+		fmt.Fprintf(w, "  round %d: p99 as before %.1f s after the end of the overload; idle and overloaded, "+
+			"corrected ms: GET /book p50 %.2f and %.2f, p99 %.1f and %.1f; DELETE /order p50 %.2f and %.2f, "+
+			"p99 %.1f and %.1f\n", i+1, o.Healed[i], o.Book[0][i].P50/1e3, o.Book[1][i].P50/1e3,
+			o.Book[0][i].P99/1e3, o.Book[1][i].P99/1e3, o.Cancel[0][i].P50/1e3, o.Cancel[1][i].P50/1e3,
+			o.Cancel[0][i].P99/1e3, o.Cancel[1][i].P99/1e3)
+	}
+	fmt.Fprintf(w, "  checked: %s\n", o.Checked)
+	if err := o.Verdict(); err != nil {
+		fmt.Fprintf(w, "  FAILED: %v\n", err)
+	}
+	o.Conditions.WriteText(w)
+}
