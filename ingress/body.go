@@ -8,6 +8,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/api/wire/scan"
+	"clobd/ingress/head"
 )
 
 // Bodies in memory. A body takes room as its bytes come, not as it announces them. The HTTP server
@@ -36,10 +37,13 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 	if length := r.Header.ContentLength(); length >= 0 && length <= firstBytes {
 		return 0, r.CloseBodyStream() // all of it is there
 	}
-	most := mostBytes(&r.Header)
+	most := head.Most(&r.Header)
 	from := s.ClientAddress(ctx)
 	c, ok := ctx.Conn().(*orderConn)
 	known := ok && c.Known()
+	if ok && c.seat.refused != nil {
+		return 0, pass(r, most, c)
+	}
 	body := make([]byte, 0, firstBytes)
 	for {
 		if len(body) == cap(body) {
@@ -60,7 +64,7 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 			return held, fasthttp.ErrBodyTooLarge
 		case err == io.EOF:
 			if length := r.Header.ContentLength(); length > len(body) ||
-				length == chunked && ok && c.ended { // the HTTP server waits for no last chunk
+				length == head.Chunked && ok && c.ended { // the HTTP server waits for no last chunk
 				return held, io.ErrUnexpectedEOF
 			}
 			r.SetBodyRaw(body)
@@ -69,6 +73,20 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 			return held, err
 		}
 	}
+}
+
+// pass reads the rest of a body that nobody wants, so that the connection is at its next request.
+func pass(r *fasthttp.Request, most int, c *orderConn) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(r.BodyStream(), int64(most)+1))
+	length := r.Header.ContentLength()
+	r.SetBodyRaw(nil)
+	switch {
+	case n > int64(most):
+		return fasthttp.ErrBodyTooLarge
+	case err == nil && (int64(length) > n || length == head.Chunked && c.ended):
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // refuseKeys refuses a body. If a key of it stands twice, or is one too many, the answer names the

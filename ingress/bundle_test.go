@@ -17,6 +17,7 @@ import (
 
 	"clobd/api/wire/scan"
 	"clobd/engine"
+	"clobd/ingress/head"
 )
 
 // block keeps the disk from syncing until the returned function is called, and fills the pipeline:
@@ -267,15 +268,15 @@ func TestLongBodies(t *testing.T) {
 		size         int
 		want         string
 	}{
-		{"POST", "/orders", listBytes, "401\n"},
-		{"POST", "/clob/orders?x=y", listBytes, "401\n"},
-		{"DELETE", "/orders", listBytes, "401\n"},
-		{"POST", "/orders", listBytes + 1, "413\n"},
-		{"POST", "/order", bodyBytes, "401\n"},
-		{"POST", "/order", bodyBytes + 1, "413\n"},
-		{"DELETE", "/order", bodyBytes + 1, "413\n"},
-		{"POST", "/split", bodyBytes + 1, "413\n"},
-		{"POST", "/orders/x", bodyBytes + 1, "413\n"},
+		{"POST", "/orders", head.ListBytes, "401\n"},
+		{"POST", "/clob/orders?x=y", head.ListBytes, "401\n"},
+		{"DELETE", "/orders", head.ListBytes, "401\n"},
+		{"POST", "/orders", head.ListBytes + 1, "413\n"},
+		{"POST", "/order", head.BodyBytes, "401\n"},
+		{"POST", "/order", head.BodyBytes + 1, "413\n"},
+		{"DELETE", "/order", head.BodyBytes + 1, "413\n"},
+		{"POST", "/split", head.BodyBytes + 1, "413\n"},
+		{"POST", "/orders/x", head.BodyBytes + 1, "413\n"},
 	} {
 		w := rawRequest{method: c.method, path: c.path, body: strings.Repeat("x", c.size)}
 		if got := h.send(w.String()); !strings.HasPrefix(got, c.want) {

@@ -12,6 +12,7 @@ import (
 	"clobd/api/wire"
 	"clobd/ingress/auth"
 	"clobd/ingress/cors"
+	"clobd/ingress/head"
 	"clobd/ingress/limits"
 )
 
@@ -49,7 +50,7 @@ func readCredentials(h *fasthttp.RequestHeader) credentials {
 	best, doubled := len(families), ""
 	for name, value := range h.All() {
 		for i, family := range families {
-			if len(name) <= len(family) || !foldEqual(name[:len(family)], string(family)) {
+			if len(name) <= len(family) || !head.FoldEqual(name[:len(family)], string(family)) {
 				continue
 			}
 			n := headerNumber(name[len(family):])
@@ -85,7 +86,7 @@ var headers = [...]string{
 
 func headerNumber(name []byte) int {
 	for i := range headers {
-		if foldEqual(name, headers[i]) {
+		if head.FoldEqual(name, headers[i]) {
 			return i
 		}
 	}
@@ -97,25 +98,6 @@ func (c *credentials) at(n int) *string {
 		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
 		&c.readOnly, &c.builder.Key, &c.builder.Passphrase, &c.builder.Timestamp, &c.builder.Signature,
 	}[n]
-}
-
-// foldEqual compares a header name with its form in upper case.
-func foldEqual(name []byte, upper string) bool {
-	if len(name) != len(upper) {
-		return false
-	}
-	for i, b := range name {
-		switch {
-		case 'a' <= b && b <= 'z':
-			b -= 'a' - 'A'
-		case b == '-':
-			b = '_'
-		}
-		if b != upper[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // identity is who an authenticated request comes from. Its texts are good as long as the request.

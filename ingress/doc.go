@@ -66,6 +66,7 @@
 // The way above; replay.go (an order that is sent again), idempotency.go (a transfer), bundle.go
 // (lists), answer (results and refusals of orders); secure.go (TLS); cancel.go, tokens.go,
 // heartbeat.go; keys.go, records.go, faucet.go; claims.go (failures; the packages below: limits
-// counts, conn holds sockets, auth holds keys, cors speaks to browsers); door.go (all other
-// Commands), options.go, routes.go, pool.go, metrics.go; operator (the operator's requests).
+// counts, conn holds sockets, auth holds keys, cors speaks to browsers, head judges heads); door.go
+// (all other Commands), options.go, routes.go, pool.go, metrics.go; operator (the operator's
+// requests).
 package ingress

@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/ingress/auth"
+	"clobd/ingress/head"
 )
 
 // wireEnd is one end of a connection. The other end has sent everything that it will send.
@@ -155,7 +156,7 @@ func FuzzConnection(f *testing.F) {
 func readServed(in *bufio.Reader) (served, error) {
 	for { // RFC 9112, section 2.2, lets a server ignore empty lines in front
 		b, _ := in.Peek(2)
-		rest := bytes.TrimPrefix(bytes.TrimPrefix(b, crlf[:1]), crlf[1:])
+		rest := bytes.TrimPrefix(bytes.TrimPrefix(b, []byte("\r")), []byte("\n"))
 		if len(rest) == len(b) || b[len(b)-len(rest)-1] != '\n' {
 			break
 		}
@@ -185,7 +186,7 @@ func FuzzCredentials(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		const start = "DELETE /cancel-all HTTP/1.1\r\nHost: node\r\n"
 		var h fasthttp.RequestHeader
-		if h.Read(bufio.NewReader(strings.NewReader(start+lines+"\r\n"))) != nil || judgeHead(&h) != nil {
+		if h.Read(bufio.NewReader(strings.NewReader(start+lines+"\r\n"))) != nil || head.Judge(&h) != nil {
 			return
 		}
 		got, want := readCredentials(&h), slowCredentials(string(h.RawHeaders()))
@@ -200,7 +201,7 @@ func FuzzCredentials(f *testing.F) {
 	})
 }
 
-// slowCredentials reads the lines of a head that judgeHead took.
+// slowCredentials reads the lines of a head that head.Judge took.
 func slowCredentials(lines string) credentials {
 	values := map[string]string{} // by prefix and name
 	doubled := ""

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/ingress/head"
 	"clobd/scripts/openapi"
 )
 
@@ -50,7 +51,7 @@ func (h *house) conforms(raw string, r *fasthttp.Response) {
 func dialectOf(lines []string) string {
 	for _, family := range families {
 		if slices.ContainsFunc(lines, func(line string) bool {
-			return len(line) > len(family) && foldEqual([]byte(line[:len(family)]), string(family))
+			return len(line) > len(family) && head.FoldEqual([]byte(line[:len(family)]), string(family))
 		}) {
 			return string(family)
 		}

@@ -119,8 +119,8 @@ func TestPipelinedOrdersTakeTurns(t *testing.T) {
 	awaitIdle(t, p)
 }
 
-// TestRefusalOfAPlaceIsForOneRequest: what was refused a place and needed none leaves nothing
-// behind for the next order.
+// TestRefusalOfAPlaceIsForOneRequest: what was refused a place, before anybody asked who sent it,
+// leaves nothing behind for the next order.
 func TestRefusalOfAPlaceIsForOneRequest(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 100"})
@@ -132,7 +132,7 @@ func TestRefusalOfAPlaceIsForOneRequest(t *testing.T) {
 	waits := line{t: t}
 	waits.queue(p, 1, func() {})
 	c.write("POST /order HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-	if got := c.answer(); !strings.HasPrefix(got, "401") {
+	if got := c.answer(); !strings.HasPrefix(got, "503") {
 		t.Fatal(got)
 	}
 	release()

@@ -39,8 +39,10 @@ type pool struct {
 	workers int
 	spans   spans
 	began   time.Time
-	read    atomic.Int64 // when somebody read last, after began
-	cost    atomic.Int64 // ns, moving average
+	// refusals has room for those who turn orders away.
+	refusals chan struct{}
+	read     atomic.Int64 // when somebody read last, after began
+	cost     atomic.Int64 // ns, moving average
 
 	ran, waited, full, expired atomic.Uint64
 
@@ -94,7 +96,8 @@ func (q *queue) pop() *waiter {
 
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
-		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
+		spans:    spans{work: poolWork, patience: poolPatience, reads: readsLast},
+		refusals: make(chan struct{}, max(workers/2, 1))}
 	p.cost.Store(int64(poolGuess))
 	p.read.Store(-int64(p.spans.reads))
 	return p
@@ -162,8 +165,7 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 		limit += limit / poolShare
 	}
 	if p.waiting >= limit || p.wallets[wallet] >= share {
-		p.full.Add(1)
-		return nil, errPoolFull
+		return nil, p.refuse()
 	}
 	w.wallet, w.deadline = wallet, time.Now().Add(p.spans.patience)
 	p.queue.push(w)
@@ -171,6 +173,24 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	p.wallets[wallet]++
 	p.waited.Add(1)
 	return w, nil
+}
+
+// crowded reports whether enter would refuse new work of any wallet.
+func (p *pool) crowded(proven bool) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.fill()
+	limit := p.capacity()
+	if proven {
+		limit += limit / poolShare
+	}
+	return p.waiting >= limit && !p.closed
+}
+
+// refuse is how work is refused that crowded keeps out.
+func (p *pool) refuse() error {
+	p.full.Add(1)
+	return errPoolFull
 }
 
 // try takes seats that nobody waits for, at most so many, and returns how many. leave gives one

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"net/netip"
@@ -22,11 +23,13 @@ import (
 //
 // All but release belong to the connection's goroutine.
 type seat struct {
-	held   atomic.Bool // release may come from whoever closes the connection
-	worked time.Duration
-	pool   *pool
-	since  time.Time
-	waiter *waiter
+	held atomic.Bool // release may come from whoever closes the connection
+	// refusing: the order that has begun is being turned away.
+	refusing atomic.Bool
+	worked   time.Duration
+	pool     *pool
+	since    time.Time
+	waiter   *waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
 	proven bool // an order with a good signature has come over the connection
@@ -44,8 +47,7 @@ func newSeat(p *pool) seat {
 // take waits for a seat, unless the order has one since its first byte. The next order of the
 // connection takes its seat for the same payer. Errors: errPoolFull, errPoolExpired, errPoolClosed.
 func (s *seat) take(payer engine.Address) error {
-	if err := s.refused; err != nil {
-		s.refused = nil
+	if err := s.refusal(); err != nil {
 		return err
 	}
 	if !s.held.Load() {
@@ -56,6 +58,13 @@ func (s *seat) take(payer engine.Address) error {
 	}
 	s.payer, s.early = payer, s.direct
 	return nil
+}
+
+// refusal returns why the order that has begun has no seat, once; nil if it may still have one.
+func (s *seat) refusal() error {
+	err := s.refused
+	s.refused = nil
+	return err
 }
 
 func (s *seat) sit() {
@@ -85,6 +94,7 @@ func (s *seat) back() {
 
 // done gives the seat back after the answer, or when there will be none.
 func (s *seat) done() {
+	s.turned()
 	s.leave()
 	if s.worked != 0 {
 		s.pool.ranFor(s.worked)
@@ -93,36 +103,65 @@ func (s *seat) done() {
 }
 
 func (s *seat) release() {
+	s.turned()
 	if s.held.Swap(false) {
 		s.pool.leave()
 	}
 }
 
-// orderStart is how public clients begin a request that places an order.
+// orderStart and listStart are how public clients begin a request that places orders.
 const (
 	orderPath  = "/order"
+	listPath   = "/orders"
 	orderStart = "POST " + orderPath + " "
+	listStart  = "POST " + listPath + " "
 )
 
 // begins takes a seat for bytes that seem to be an order before they are parsed: an order that
 // waits has then cost one read of its socket. The share of the queue is that of the order before.
+// Orders that the queue has no room for are turned away by few goroutines at a time, because even
+// that is work, and the others keep Go's scheduler from those who have a seat.
 func (s *seat) begins(b []byte) {
 	s.fresh = false
-	if s.early && len(b) >= len(orderStart) && string(b[:len(orderStart)]) == orderStart {
+	order := bytes.HasPrefix(b, []byte(orderStart))
+	if !order && !bytes.HasPrefix(b, []byte(listStart)) {
+		return
+	}
+	if s.pool.crowded(s.proven) {
+		s.pool.refusals <- struct{}{}
+		s.refusing.Store(true)
+		if s.pool.crowded(s.proven) {
+			s.fresh, s.refused = true, s.pool.refuse()
+			return
+		}
+		s.turned()
+	}
+	if order && s.early {
 		s.fresh, s.refused = true, nil
 		s.refused = s.take(s.payer)
 	}
 }
 
+// turned lets another goroutine turn its order away.
+func (s *seat) turned() {
+	if s.refusing.Load() && s.refusing.Swap(false) {
+		<-s.pool.refusals
+	}
+}
+
 // next gives up the seat, or its refusal, unless the request that is handled now took it. The order
 // before in a pipeline, or a body that looked like an order, may have taken it. Whoever held a seat
-// and waited for a second could wait for ever.
-func (s *seat) next(order bool) {
-	if !s.fresh || !order {
+// and waited for a second could wait for ever. A request with orders that the queue has no room for
+// is refused now: nobody reads its body or asks who sends it.
+func (s *seat) next(orders bool) {
+	if !s.fresh || !orders {
 		s.done()
 		s.refused = nil
 	}
 	s.fresh = false
+	if orders && s.refused == nil && !s.held.Load() && s.pool.crowded(s.proven) {
+		s.refused = s.pool.refuse()
+	}
 }
 
 func seatOf(ctx *fasthttp.RequestCtx) *seat {
@@ -216,7 +255,7 @@ func (c *orderConn) Write(b []byte) (int, error) {
 // send gives the seat back once b is written, or the client must read before more can be written.
 func (c *orderConn) send(b []byte) (int, error) {
 	n := c.Conn.WriteNow(b)
-	if c.seat.held.Load() {
+	if c.seat.held.Load() || c.seat.refusing.Load() {
 		c.seat.done()
 	}
 	if n == len(b) {

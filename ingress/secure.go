@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/ingress/conn"
+	"clobd/ingress/head"
 )
 
 // secure is the TLS of a connection: nil for a connection in the clear. It stands between what the
@@ -89,7 +90,7 @@ func (c *orderConn) explain(err error) {
 	if !errors.As(err, &header) || header.Conn == nil {
 		return
 	}
-	body := refuseMalformed.Because("this listener speaks TLS: write https://").Append(nil)
+	body := head.Malformed.Because("this listener speaks TLS: write https://").Append(nil)
 	c.WriteNow(append([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n"+
 		"Content-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"),
 		body...))

@@ -21,6 +21,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine/view"
 	"clobd/ingress/conn"
+	"clobd/ingress/head"
 	"clobd/ingress/limits"
 	"clobd/ingress/operator"
 	"clobd/ingress/socket"
@@ -29,8 +30,6 @@ import (
 // Limits of the listener. A larger body is refused before a byte of it is stored: with 4 MB, 500
 // sockets that send one byte each held half a gigabyte. A header has room for a hundred token ids.
 const (
-	bodyBytes   = 64 << 10
-	listBytes   = 256 << 10 // of POST /orders and DELETE /orders
 	headerBytes = 16 << 10
 	farewell    = 250 * time.Millisecond // how long clients are told to go before Close hangs up
 )
@@ -125,7 +124,7 @@ const spareWorkers = 1024
 func (s *Server) newHTTP() *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
-		HeaderReceived:               headReceived,
+		HeaderReceived:               head.Received,
 		ExpectHandler:                s.expect,
 		ConnState:                    turned,
 		ErrorHandler:                 s.refuse,
@@ -268,16 +267,16 @@ func (s *Server) Admin() http.Handler {
 
 // handle is the first and last function of every request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	refused := judgeHead(&ctx.Request.Header)
+	refused := head.Judge(&ctx.Request.Header)
 	if ctx.Request.Header.ConnectionClose() {
 		ctx.SetConnectionClose()
 	}
 	wire.TrimSlash(ctx.URI())
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {
-		c.seat.next(ctx.IsPost() && string(ctx.Path()) == orderPath)
+		c.seat.next(ctx.IsPost() && (string(ctx.Path()) == orderPath || string(ctx.Path()) == listPath))
 		if c.lines.Bare {
-			refused = refuseMalformed
+			refused = head.Malformed
 		} else if c.Evicted() {
 			refused = refuseEvicted
 		}
@@ -345,13 +344,10 @@ func (s *Server) stamp(ctx *fasthttp.RequestCtx) {
 
 // The refusals of requests that reach no handler.
 var (
-	refuseLarge = wire.Refuse(413, "too_large", "request body too large",
-		"a body may have "+strconv.Itoa(bodyBytes)+" bytes, one of /orders "+strconv.Itoa(listBytes))
 	refuseHeader = wire.Refuse(431, "too_large", "request header too large",
 		"request line and headers may have "+strconv.Itoa(headerBytes)+" bytes together")
 	refuseSlow = wire.Refuse(408, "timeout", "request timed out",
 		"send a request as a whole within "+conn.RequestTimeout.String())
-	refuseMalformed = wire.Refuse(400, "bad_request", "malformed HTTP request", "")
 	// The connection is closed already, so nobody reads this. Nothing must be entered for nobody.
 	refuseEvicted = wire.Refuse(503, "busy",
 		"too many connections, nothing was entered, send again", "")
@@ -376,7 +372,7 @@ func refusalOf(err error) *wire.Refusal {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		return refuseLarge
+		return head.Large
 	case errors.As(err, &small):
 		return refuseHeader
 	case conn.TimedOut(err):
@@ -386,5 +382,18 @@ func refusalOf(err error) *wire.Refusal {
 	case errors.Is(err, errBody):
 		return refuseBodyOf
 	}
-	return refuseMalformed
+	return head.Malformed
+}
+
+// expect answers a request that asks whether its body is welcome. A head that is
+// refused, also for the length of its body, is refused before the client sends more.
+func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
+	refused := head.Judge(&ctx.Request.Header)
+	if refused == nil {
+		return fasthttp.StatusContinue
+	}
+	send(ctx, refused)
+	s.stamp(ctx)
+	s.unreadable.observe(ctx)
+	return refused.Status
 }

@@ -42,6 +42,10 @@ var callers = sync.Pool{New: func() any { return new(identity) }}
 // tells returns the handler of a route whose stories open begins.
 func (s *Server) tells(open opener) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		if err := seatOf(ctx).refusal(); err != nil { // who has no seat need not prove who asks
+			s.refusePool(err).Send(ctx)
+			return
+		}
 		watch := answer.WatchOf(ctx, s.options.DebugStages)
 		began := watch.Begin()
 		caller := callers.Get().(*identity)

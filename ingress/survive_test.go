@@ -14,6 +14,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/ingress/head"
 )
 
 var idForm = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -120,7 +121,7 @@ func TestFamilyOfRefusals(t *testing.T) {
 		if noWait(&ctx, 1); !strings.HasPrefix(string(ctx.Response.Body()), c.limited) {
 			t.Errorf("%s: %s", c.target, ctx.Response.Body())
 		}
-		for _, r := range []*wire.Refusal{refuseEarly, refuseLarge, refuseSlow, refuseHeader,
+		for _, r := range []*wire.Refusal{refuseEarly, head.Large, refuseSlow, refuseHeader,
 			refuseBodies, refuseBodyOf, refuseAnswers, refuseAnswerOf} {
 			var ctx fasthttp.RequestCtx
 			ctx.Request.SetRequestURI(c.target)

@@ -15,6 +15,7 @@ import (
 	"clobd/ingress/answer"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
+	"clobd/ingress/head"
 	"clobd/ingress/limits"
 	"clobd/ingress/socket"
 )
@@ -36,17 +37,17 @@ type action struct {
 func (s *Server) actions() map[string]*action {
 	all := map[string]*action{
 		"order.place":       {method: "POST", path: orderPath, open: s.orders.place},
-		"order.place_many":  {method: "POST", path: "/orders", open: s.orders.placeAll, most: listBytes},
+		"order.place_many":  {method: "POST", path: "/orders", open: s.orders.placeAll, most: head.ListBytes},
 		"order.replace":     {method: "POST", path: orderPath, open: s.orders.replace},
 		"order.cancel":      {method: "DELETE", path: orderPath, open: s.cancels.cancelOne},
-		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: listBytes},
+		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: head.ListBytes},
 		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
 		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // the path of any id
 		"ping":              {},                                                         // no limit counts it
 	}
 	for name, d := range all {
 		if d.most == 0 {
-			d.most = bodyBytes
+			d.most = head.BodyBytes
 		}
 		if d.method != "" {
 			d.scope = limits.AddressScope(d.method, d.path, false)
@@ -110,7 +111,7 @@ func (d *desk) begin(x *socket.Exchange) {
 		refuseLeaving.Send(ctx)
 		return
 	case len(ctx.Request.Body()) > do.most:
-		refuseLarge.Send(ctx)
+		head.Large.Send(ctx)
 		return
 	case d.revoked():
 		refuseKey.Send(ctx)

@@ -1,0 +1,16 @@
+// Package head says which heads of HTTP requests are served, and how long a body may be.
+//
+//	head ──► Received: no wait for a body that is too long, or held back
+//	  └────► Judge ──► nil: one reading only, the request goes to its handler
+//	           └─────► the refusal, after which the connection is closed
+//
+// The contract:
+//
+//   - Whatever a proxy before the node could read in two ways is refused: such a proxy would pass
+//     on a request that it never saw (RFC 9112, section 11.2).
+//   - A body is read as its client wrote it: one in gzip is refused, because signatures cover the
+//     bytes, and a few bytes could unpack to gigabytes.
+//   - Judge copies nothing and allocates nothing.
+//
+// Reading order: head.go is the whole of it.
+package head
