@@ -166,7 +166,7 @@ type reached struct {
 }
 
 const (
-	indexVersion = 10       // of the layout; an index of another version is made anew
+	indexVersion = 11       // of the layout; an index of another version is made anew
 	metaPlace    = "place"  // key of reached, written in every batch
 	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
 	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
