@@ -50,10 +50,9 @@ const (
 	// bound while the index is far behind.
 	keepRows = 1 << 16
 	farRows  = 1 << 19
-	// sortOrders orders, or sortRows positions, are written in key order: a memtable takes sorted
-	// keys a fifth faster, which pays for sorting many.
-	sortOrders = 8192
-	sortRows   = 64
+	// sortRows rows of a kind, or more, are written in key order: a memtable takes sorted keys faster,
+	// which pays for sorting many.
+	sortRows = 64
 )
 
 func (d *fold) apply(b []byte) error {
@@ -403,7 +402,7 @@ func (d *fold) write() error {
 	if err := d.writeTouches(); err != nil {
 		return err
 	}
-	if len(d.dirty) > sortOrders {
+	if len(d.dirty) >= sortRows {
 		slices.SortFunc(d.dirty, func(a, b *row) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	}
 	for _, o := range d.dirty {

@@ -166,7 +166,7 @@ type reached struct {
 }
 
 const (
-	indexVersion = 10       // of the layout; an index of another version is made anew
+	indexVersion = 11       // of the layout; an index of another version is made anew
 	metaPlace    = "place"  // key of reached, written in every batch
 	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
 	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
@@ -472,7 +472,7 @@ func (x *Index) step() error {
 		return err
 	}
 	err := x.gather(true)
-	if err == nil && x.fold.commands < foldCommands && x.linger() {
+	for n := 0; err == nil && x.gains(n) && x.linger(); n++ {
 		err = x.gather(false)
 	}
 	if err != nil && !errors.Is(err, journal.ErrClosed) {
@@ -512,8 +512,19 @@ func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 	return b, ready, err
 }
 
-// lingerTime is how long Run waits for more frames to write in one batch.
-const lingerTime = 10 * time.Millisecond
+// Run waits in turns of lingerTime for more frames, and folds what came after each turn. A row that
+// changes again meanwhile is written once, and many rows together cost less each.
+const (
+	lingerTime  = 10 * time.Millisecond
+	lingerTurns = 10
+	lingerLeast = 16   // Commands that each turn must bring: a node with few has no gain
+	lingerMost  = 4096 // Commands of a batch, which a caller who comes then waits for: about 10 ms
+)
+
+// gains reports whether another turn is worth it, after n turns for this batch.
+func (x *Index) gains(n int) bool {
+	return n < lingerTurns && x.fold.commands >= n*lingerLeast && x.fold.commands < lingerMost
+}
 
 // linger waits for more frames while no caller waits for the index, and reports whether it did.
 func (x *Index) linger() bool {

@@ -628,13 +628,7 @@ func TestAwait(t *testing.T) {
 func TestIndexLingers(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 11)
 	defer shut(t, j)
-	x, err := openIndex(j, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.lingers = time.Hour
-	done := make(chan error, 1)
-	go func() { done <- x.Run() }()
+	x, stop := runLingering(t, j, time.Hour)
 	for range 3 {
 		before := x.History.Sequence()
 		m.write(t, j, 5, 10)
@@ -646,12 +640,58 @@ func TestIndexLingers(t *testing.T) {
 	}
 	m.write(t, j, 5, 10)
 	time.Sleep(5 * time.Millisecond)
-	if err := closes(t, x); err != nil {
-		t.Error(err)
+	stop()
+}
+
+// runLingering runs an index that lingers for turns of d, until stop closes it.
+func runLingering(t *testing.T, j *journal.Journal, d time.Duration) (x *Index, stop func()) {
+	t.Helper()
+	x, err := openIndex(j, Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
+	x.lingers = d
+	done := make(chan error, 1)
+	go func() { done <- x.Run() }()
+	return x, func() {
+		t.Helper()
+		if err := closes(t, x); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
+}
+
+// TestIndexLingersForMany: after a turn that brought many Commands Run waits for more, after one
+// that brought few it does not.
+func TestIndexLingersForMany(t *testing.T) {
+	j, m := newJournal(t, vfs.NewMem(), 12)
+	defer shut(t, j)
+	x, stop := runLingering(t, j, time.Hour)
+	defer stop()
+	turn := func() { // ends a turn, as a caller does who then waits no more
+		select {
+		case x.History.wanted <- struct{}{}:
+		default:
+		}
+		time.Sleep(time.Millisecond)
+	}
+	mustEqual(t, x, m)
+	before := x.History.Sequence()
+	m.write(t, j, 2*lingerTurns, lingerLeast)
+	for range 3 {
+		if turn(); x.History.Sequence() != before {
+			t.Error("it did not linger for many")
+		}
+	}
+	mustEqual(t, x, m)
+	m.write(t, j, 1, lingerLeast-1)
+	await(t, "a batch of few", func() bool {
+		turn()
+		return x.History.Sequence() == m.head.Sequence
+	})
 }
 
 // FuzzRow: a row that decodes encodes to itself, and nothing panics.
