@@ -62,8 +62,8 @@ func committed(t testing.TB, a *Agreed, index uint64) {
 
 var genesis = Entry{EntryID: EntryID{1, 1}, Kind: 1, Data: []byte("a, b, c")}
 
-// TestMemberTakesBack: entries that are not committed can be replaced, frames go with them, and what
-// is read afterwards, also after a start, is the new log.
+// TestMemberTakesBack: entries that are not committed can be replaced, frames go with them, and
+// what is read afterwards, also after a start, is the new log.
 func TestMemberTakesBack(t *testing.T) {
 	fs := vfs.NewMem()
 	j, a := member(t, fs, genesis)

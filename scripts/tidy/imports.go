@@ -41,6 +41,8 @@ const (
 	gplot = "gonum.org/v1/plot"
 	utest = "golang.org/x/perf/benchmath"
 	pprof = "github.com/google/pprof/profile"
+	etcd  = "go.etcd.io/raft/v3"
+	proto = "google.golang.org/protobuf"
 )
 
 // table is the architecture, from the ground up.
@@ -81,6 +83,11 @@ func ground() []row {
 			out: []string{pebb, prom}, no: map[string]string{
 				fast:                     "derived from the journal, and deletable",
 				"clobd/engine/sequencer": "derived from the journal, and deletable",
+			}},
+		{pkg: "journal/raft", ours: []string{"engine", "journal"}, out: []string{etcd, proto},
+			tests: []string{"engine/sequencer"}, no: map[string]string{
+				"clobd/ingress": "it agrees on bytes, whoever sent them",
+				"clobd/api":     "it agrees on bytes, whoever reads them",
 			}},
 	}
 }
