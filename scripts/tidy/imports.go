@@ -279,8 +279,9 @@ func programs() []row {
 			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"},
 			tests: []string{"bench/budget"}},
 		{pkg: "cmd/clobsim/simulator",
-			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
-			out:  []string{pebb},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
+				"journal/raft"},
+			out: []string{pebb, etcd, proto},
 			no: map[string]string{
 				"clobd/ingress": "what it runs has no sockets",
 			}},
