@@ -26,7 +26,7 @@ type Agreed struct {
 
 	j     *Journal
 	steps chan written // from Write to Settle
-	count uint64    // steps written
+	count uint64       // steps written
 	frame engine.Frame
 
 	mu     sync.Mutex

@@ -307,8 +307,9 @@ type Standing struct {
 func (c *Core) Standing() Standing {
 	b := c.raw.BasicStatus()
 	_, head := c.storage.agreed.Committed()
-	return Standing{ID: c.ID, Term: b.HardState.GetTerm(), Leader: b.Lead, Leads: c.leader, Last: c.last,
-		Applied: c.applied, Voters: c.conf.GetVoters(), Learners: c.conf.GetLearners(), Head: head}
+	return Standing{ID: c.ID, Term: b.HardState.GetTerm(), Leader: b.Lead, Leads: c.leader,
+		Last: c.last, Applied: c.applied, Head: head, Voters: c.conf.GetVoters(),
+		Learners: c.conf.GetLearners()}
 }
 
 // Match is how far the log of a member is known to be that of this one, which leads; 0 if it is

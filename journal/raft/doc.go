@@ -29,8 +29,9 @@
 //     on this member's disk: its Head is the end of the frames that this member's readers see.
 //
 // A Core has no clock, goroutine, disk or network: the simulator runs several of them in virtual
-// time, with all that can go wrong. A Peer runs one for real.
+// time, with all that can go wrong. A Peer runs one for real, and a Network carries its messages
+// over TCP, with both ends proving who they are.
 //
-// Read lead.go, core.go, storage.go, peer.go. DESIGN.md has the rules, the figures and the
+// Read lead.go, core.go, storage.go, peer.go, network.go. DESIGN.md has the rules, the figures and the
 // decisions; the rows in the database are described in the journal's DESIGN.md.
 package raft
