@@ -26,7 +26,7 @@ type Agreed struct {
 
 	j     *Journal
 	steps chan written // from Write to Settle
-	count uint64       // steps written
+	count uint64       // numbers the Writes, for the watch over the disk
 	frame engine.Frame
 
 	mu     sync.Mutex
@@ -148,7 +148,7 @@ func Enroll(j *Journal, words []Entry, b Ballot) (*Agreed, error) {
 	if err = errors.Join(err, batch.Close()); err != nil {
 		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
 	}
-	a.ballot, a.commit = b, max(b.Commit, a.Base)
+	a.ballot, a.commit, a.count = b, max(b.Commit, a.Base), j.head.Frame
 	if err := j.mark.close(); err != nil { // from now on Note writes it
 		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
 	}
@@ -181,12 +181,8 @@ func openAgreed(j *Journal) (a *Agreed, frame uint64, err error) {
 	if frame, err = a.frameAt(a.commit); err != nil {
 		return nil, 0, err
 	}
-	// Frames were acknowledged, so they are committed, even if the ballot was not written since.
-	m, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName))
-	if err != nil || m.Journal != j.ID {
-		return a, frame, nil // the replay judges the mark
-	}
-	for i := a.commit + 1; i <= a.last.Index && frame < m.Frame; i++ {
+	seen := acknowledged(j)
+	for i := a.commit + 1; i <= a.last.Index && frame < seen; i++ {
 		r, err := a.row(i)
 		if err != nil {
 			return nil, 0, err
@@ -196,6 +192,18 @@ func openAgreed(j *Journal) (a *Agreed, frame uint64, err error) {
 		}
 	}
 	return a, frame, nil
+}
+
+// acknowledged is the last frame that the mark, a checkpoint or another Witness knows of: readers
+// have seen it, so it is committed, even if no ballot was written since. The replay judges whether
+// that frame is there.
+func acknowledged(j *Journal) uint64 {
+	seen := farthest(j).Frame
+	if m, err := readMark(j.Options.FS, filepath.Join(j.Dir, markName)); err == nil &&
+		m.Journal == j.ID {
+		seen = max(seen, m.Frame)
+	}
+	return seen
 }
 
 // findLast is the last entry in the database.
@@ -214,7 +222,7 @@ func (a *Agreed) findLast() (EntryID, error) {
 	if err = errors.Join(err, it.Close()); err != nil {
 		return EntryID{}, err
 	}
-	term, err := a.Term(index)
+	term, err := a.term(index)
 	return EntryID{index, term}, err
 }
 
@@ -231,7 +239,7 @@ func (a *Agreed) frameAt(index uint64) (uint64, error) {
 // arrive reads the frames behind the last one committed, and checks that all that was promised is
 // there.
 func (a *Agreed) arrive(head engine.Head) error {
-	a.floor, a.tail = head, nil
+	a.floor, a.tail, a.count = head, nil, head.Frame
 	for i := a.commit + 1; i <= a.last.Index; i++ {
 		r, err := a.row(i)
 		if err != nil {
@@ -401,7 +409,7 @@ func (a *Agreed) truncate(batch *pebble.Batch, index uint64) error {
 	}
 	a.last = EntryID{index - 1, 0}
 	if err == nil {
-		a.last.Term, err = a.Term(index - 1)
+		a.last.Term, err = a.term(index - 1)
 	}
 	return err
 }
@@ -483,9 +491,6 @@ func (a *Agreed) Note() (wrote bool, err error) {
 func (a *Agreed) Commit(e *Entry) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e.Index <= a.commit {
-		return nil // known since the start
-	}
 	if e.Index != a.commit+1 || e.Index > a.last.Index {
 		return fmt.Errorf("entry %d cannot be committed after entry %d, the last one is %d", e.Index,
 			a.commit, a.last.Index)

@@ -215,6 +215,41 @@ func TestMemberCrashes(t *testing.T) {
 	}
 }
 
+// TestMemberBehindCheckpoint: a checkpoint is of committed frames, even if neither ballot nor mark
+// say so yet.
+func TestMemberBehindCheckpoint(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j, a := member(t, fs, genesis)
+	m := newMaker(6)
+	settled(t, a, Ballot{1, 1, 1}, m.entry(2, 1), m.entry(3, 1), m.entry(4, 1))
+	committed(t, a, 3)
+	x, f := engine.NewExchange(1), new(engine.Frame)
+	tail := j.Tail(1)
+	for range 2 {
+		b, _, err := tail.Poll()
+		if err = errors.Join(err, engine.DecodeFrame(b, f), x.ApplyFrame(f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := j.Checkpoint(t.Context(), &State{Exchange: x}, f.Head()); err != nil {
+		t.Fatal(err)
+	}
+	o, err := Open(Options{Dir: "data", FS: fs.CrashClone(vfs.CrashCloneCfg{}), Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := o.Restore(t.Context(), func() *State { return &State{Seed: 1} })
+	if err != nil || r.Head != f.Head() || r.From == nil || o.Last() != 2 {
+		t.Fatal(err, r.Head, r.From, o.Last())
+	}
+	if index, head := Member(o).Committed(); index != 3 || head != f.Head() ||
+		Member(o).Last() != a.Last() {
+		t.Fatal(index, head, Member(o).Last())
+	}
+	shut(t, o)
+	shut(t, j)
+}
+
 // TestMemberForgot: a member whose log ends before its mark must not go on.
 func TestMemberForgot(t *testing.T) {
 	fs := vfs.NewCrashableMem()

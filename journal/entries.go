@@ -57,6 +57,14 @@ func (a *Agreed) row(index uint64) (entryRow, error) {
 
 // Term is the term of an entry up to the last one.
 func (a *Agreed) Term(index uint64) (uint64, error) {
+	if !a.j.gate.Enter() {
+		return 0, ErrClosed
+	}
+	defer a.j.gate.Leave()
+	return a.term(index)
+}
+
+func (a *Agreed) term(index uint64) (uint64, error) {
 	if index > a.Base {
 		r, err := a.row(index)
 		return r.term, err
@@ -100,7 +108,7 @@ func (a *Agreed) Entries(low, high, bytes uint64) (entries []Entry, err error) {
 func (a *Agreed) entry(index uint64) (e Entry, err error) {
 	e.Index = index
 	if index <= a.Base {
-		if e.Term, err = a.Term(index); err == nil {
+		if e.Term, err = a.term(index); err == nil {
 			e.Data, err = a.j.frameBytes(index)
 		}
 		return e, err

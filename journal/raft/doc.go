@@ -32,6 +32,6 @@
 // time, with all that can go wrong. A Peer runs one for real, and a Network carries its messages
 // over TCP, with both ends proving who they are.
 //
-// Read lead.go, core.go, storage.go, peer.go, network.go. DESIGN.md has the rules, the figures and the
-// decisions; the rows in the database are described in the journal's DESIGN.md.
+// Read lead.go, core.go, storage.go, peer.go, network.go. DESIGN.md has the rules, the figures and
+// the decisions; the rows in the database are described in the journal's DESIGN.md.
 package raft

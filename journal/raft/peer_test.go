@@ -25,9 +25,10 @@ const soon = time.Minute
 
 // box is one member in a test, with its disk.
 type box struct {
-	t       *testing.T
+	t       testing.TB
 	id      uint64
-	fs      *vfs.MemFS
+	fs      vfs.FS
+	dir     string
 	journal *journal.Journal
 	member  *Peer
 	leads   chan *Lead
@@ -36,7 +37,7 @@ type box struct {
 
 // cluster is the members, and the network between them.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	nodes []*box
 	mu    sync.Mutex
 	up    map[uint64]*Peer
@@ -69,7 +70,14 @@ func newCluster(t *testing.T, voters ...uint64) *cluster {
 // add makes a member with an empty journal, and starts it.
 func (c *cluster) add(id uint64, words []journal.Entry, ballot journal.Ballot) *box {
 	c.t.Helper()
-	n := &box{t: c.t, id: id, fs: vfs.NewCrashableMem(), leads: make(chan *Lead, 100)}
+	n := &box{t: c.t, id: id, fs: vfs.NewCrashableMem(), dir: "data", leads: make(chan *Lead, 100)}
+	c.put(n, words, ballot)
+	return n
+}
+
+// put enrolls and starts a member.
+func (c *cluster) put(n *box, words []journal.Entry, ballot journal.Ballot) {
+	c.t.Helper()
 	j := n.open()
 	if _, err := journal.Enroll(j, words, ballot); err != nil {
 		c.t.Fatal(err)
@@ -79,13 +87,12 @@ func (c *cluster) add(id uint64, words []journal.Entry, ballot journal.Ballot) *
 	}
 	c.nodes = append(c.nodes, n)
 	c.start(n)
-	return n
 }
 
 // open opens the journal of a node, and replays it.
 func (n *box) open() *journal.Journal {
 	n.t.Helper()
-	j, err := journal.Open(journal.Options{Dir: "data", FS: n.fs, ID: clusterID,
+	j, err := journal.Open(journal.Options{Dir: n.dir, FS: n.fs, ID: clusterID,
 		Log: slog.New(slog.DiscardHandler), Words: io.Discard, Exit: func(int) {}})
 	if err == nil {
 		_, err = j.Recover(engine.NewExchange(1), nil)
@@ -162,7 +169,7 @@ type scribe struct {
 	head engine.Head
 }
 
-func newScribe(t *testing.T, j *journal.Journal, l *Lead) *scribe {
+func newScribe(t testing.TB, j *journal.Journal, l *Lead) *scribe {
 	t.Helper()
 	w := &scribe{Lead: l, x: engine.NewExchange(7)}
 	tail := j.Tail(1)
