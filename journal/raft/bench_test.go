@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkCommit commits frames of 100 Commands with three members in one process, whose disks are
-// three folders of this machine, with a number of frames in flight.
+// three folders of this machine, over TCP with TLS, with a number of frames in flight.
 func BenchmarkCommit(b *testing.B) {
 	for _, window := range []int{1, 4, 8} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) { benchCommit(b, window) })
@@ -34,6 +34,7 @@ func benchCommit(b *testing.B, window int) {
 			c.stop(x)
 		}
 	}()
+	c.connect()
 	_, w := c.leader(nil)
 	frames := make([]*engine.Frame, b.N)
 	bytes := 0

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"slices"
 
 	"clobd/engine"
 	"clobd/journal"
@@ -41,6 +43,7 @@ type Core struct {
 	last    uint64 // index of the last entry handed out to be written
 	applied uint64
 	own     uint64 // term of the last entry applied
+	changed uint64 // index of the last change of members in the log
 	conf    *pb.ConfState
 	failed  error
 }
@@ -133,17 +136,32 @@ const (
 // ErrChange is the error of a change of membership that cannot be made now.
 var ErrChange = errors.New("the members cannot be changed now")
 
-// Change proposes a change of one member. It takes effect when it is committed, and is forgotten if
-// the leadership is lost before. Only the leader can propose one, once everything before it is
-// committed.
+// Change proposes a change of one member. It takes effect when it is committed, and may be forgotten
+// if the leadership is lost before. Only a member that may append can propose one, once the change
+// before it is committed. Whether a learner has enough to be promoted is for the caller to judge:
+// Match tells.
 func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
-	if !c.leader || c.lead == nil || len(c.lead.waiting)+len(c.lead.own) > 0 || c.applied != c.last {
+	if c.lead == nil || c.changed > c.applied {
 		return ErrChange
 	}
-	if voters := c.conf.GetVoters(); what == Remove && len(voters) == 1 && voters[0] == id {
-		return fmt.Errorf("%w: member %d is the last voter", ErrChange, id)
+	voters, learns := c.conf.GetVoters(), slices.Contains(c.conf.GetLearners(), id)
+	votes := slices.Contains(voters, id)
+	switch {
+	case what == AddLearner && (votes || learns):
+		return fmt.Errorf("%w: %d is a member", ErrChange, id)
+	case what == Promote && !learns:
+		return fmt.Errorf("%w: %d is no learner", ErrChange, id)
+	case what == Remove && !votes && !learns:
+		return fmt.Errorf("%w: %d is no member", ErrChange, id)
+	case what == Remove && votes && len(voters) == 1:
+		return fmt.Errorf("%w: %d is the last voter", ErrChange, id)
 	}
-	return c.raw.ProposeConfChange(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
+	err := c.raw.ProposeConfChange(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrChange, err)
+	}
+	c.changed = math.MaxUint64 // Ready knows the entry
+	return nil
 }
 
 // take proposes a frame of a Lead.
@@ -228,6 +246,9 @@ func (c *Core) write(m *pb.Message) *Write {
 	for _, e := range w.entries {
 		row := toJournal(e)
 		c.last = e.GetIndex()
+		if row.Kind != 0 {
+			c.changed = c.last
+		}
 		if l := c.lead; l != nil && len(l.own) > 0 && e.GetTerm() == l.Term &&
 			e.GetType() == pb.EntryNormal && len(e.GetData()) > 0 {
 			row.Head = l.own[0].head

@@ -20,13 +20,13 @@ import (
 
 // authority makes the certificates of a cluster.
 type authority struct {
-	t    *testing.T
+	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	pool *x509.CertPool
 }
 
-func newAuthority(t *testing.T) *authority {
+func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t, pool: x509.NewCertPool()}
 	a.cert, a.key = a.make(&x509.Certificate{IsCA: true, BasicConstraintsValid: true,
@@ -71,7 +71,7 @@ func (a *authority) member(cluster, id uint64) *tls.Config {
 }
 
 // listen serves a network on a port of this machine.
-func listen(t *testing.T, n *Network) string {
+func listen(t testing.TB, n *Network) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,14 +88,14 @@ func listen(t *testing.T, n *Network) string {
 	return l.Addr().String()
 }
 
-// TestNetwork: members agree over TCP, also after every connection was cut.
-func TestNetwork(t *testing.T) {
-	a, c := newAuthority(t), newCluster(t, 1, 2, 3)
-	networks, addresses := map[uint64]*Network{}, map[uint64]string{}
+// connect gives the members real connections.
+func (c *cluster) connect() map[uint64]*Network {
+	c.t.Helper()
+	a, networks, addresses := newAuthority(c.t), map[uint64]*Network{}, map[uint64]string{}
 	for _, x := range c.nodes {
 		n := NewNetwork(NetworkOptions{ID: x.id, Cluster: clusterID, TLS: a.member(clusterID, x.id),
 			Receive: x.member.Receive, Log: slog.New(slog.DiscardHandler)})
-		networks[x.id], addresses[x.id] = n, listen(t, n)
+		networks[x.id], addresses[x.id] = n, listen(c.t, n)
 	}
 	for _, n := range networks {
 		for id, address := range addresses {
@@ -105,6 +105,13 @@ func TestNetwork(t *testing.T) {
 	c.mu.Lock()
 	c.over = func(m *pb.Message) { networks[m.GetFrom()].Send(m) }
 	c.mu.Unlock()
+	return networks
+}
+
+// TestNetwork: members agree over TCP, also after every connection was cut.
+func TestNetwork(t *testing.T) {
+	c := newCluster(t, 1, 2, 3)
+	networks := c.connect()
 	_, w := c.leader(nil)
 	frames := w.write(t, 30)
 	for _, n := range networks {

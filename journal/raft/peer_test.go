@@ -311,8 +311,13 @@ func TestMembersChange(t *testing.T) {
 		}
 	}
 	if err := n.member.Ask(func(c *Core) {
-		if err := c.Change(Remove, 1); !errors.Is(err, ErrChange) {
-			t.Error("the last voter is removed:", err)
+		for id, what := range map[uint64]pb.ConfChangeType{1: Remove, 2: Promote, 3: Remove} {
+			if err := c.Change(what, id); !errors.Is(err, ErrChange) {
+				t.Error(what, id, err)
+			}
+		}
+		if err := c.Change(AddLearner, 1); !errors.Is(err, ErrChange) {
+			t.Error("a voter becomes a learner:", err)
 		}
 	}); err != nil {
 		t.Fatal(err)

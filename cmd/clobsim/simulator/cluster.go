@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"container/heap"
 	crand "crypto/rand"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -281,23 +280,23 @@ func (c *cluster) heal() {
 	c.check(len(c.frames) >= goal, "STUCK: %d frames more, %d are expected",
 		len(c.frames)-goal+progress, progress)
 	c.check(c.whole(), "STUCK: it is not whole again: %s", c.picture())
-	lost := []string{}
-	for seq, told := range c.witness.receipts {
+	for last := c.at + 1_000_000; c.at < last && len(c.untold()) > 0; {
+		c.next() // what was acknowledged a moment ago is on its way
+	}
+	if lost := c.untold(); len(lost) > 0 {
+		c.fail("LOST: acknowledged, and in no frame: Sequences %v", lost)
+	}
+}
+
+// untold are the Sequences that were acknowledged, and that no member shows.
+func (c *cluster) untold() (all []engine.Sequence) {
+	for seq := range c.witness.receipts {
 		if seq > c.witness.last {
-			lost = append(lost, fmt.Sprintf("Sequence %d, %+v", seq, told))
+			all = append(all, seq)
 		}
 	}
-	slices.Sort(lost)
-	last := c.at + 1_000_000
-	for len(lost) > 0 && c.at < last { // acknowledged a moment ago
-		c.next()
-		lost = slices.DeleteFunc(lost, func(text string) bool {
-			var seq engine.Sequence
-			fmt.Sscanf(text, "Sequence %d", &seq)
-			return seq <= c.witness.last
-		})
-	}
-	c.check(len(lost) == 0, "LOST: acknowledged, and gone: %s", strings.Join(lost, "; "))
+	slices.Sort(all)
+	return all
 }
 
 // whole reports whether all members are there, vote, and are not far behind.
@@ -332,6 +331,3 @@ func (c *cluster) leave() {
 		s.abandon()
 	}
 }
-
-// errDamaged is why a member does not start.
-var errDamaged = errors.New("damaged")

@@ -7,6 +7,16 @@ import (
 	"clobd/journal/raft"
 )
 
+// leader is the writer of a member that may append.
+type leader struct {
+	s       *seat
+	lead    *raft.Lead
+	writer  *sequencer.Sequencer
+	sent    []sent // without an answer
+	batches []*sequencer.Batch
+	ended   bool
+}
+
 // sabotagedLead is a Lead for mistakes in what is acknowledged.
 type sabotagedLead struct {
 	*raft.Lead

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// carry takes a message over the network, which loses some, has others arrive late or twice, and
+// send takes a message over the network, which loses some, has others arrive late or twice, and
 // knows no order.
-func (c *cluster) carry(m *pb.Message) {
+func (c *cluster) send(m *pb.Message) {
 	if c.cut[link{m.GetFrom(), m.GetTo()}] || !c.calm && c.chance(50) {
 		return
 	}

@@ -9,13 +9,11 @@ import (
 	"slices"
 
 	"clobd/engine"
-	"clobd/engine/sequencer"
 	"clobd/engine/view"
 	"clobd/journal"
 	"clobd/journal/raft"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	pb "go.etcd.io/raft/v3/raftpb"
 )
 
 // seat is a place for one member: its disk, and its process while that is up.
@@ -46,6 +44,9 @@ type seat struct {
 
 	writer *leader // nil: it may not append
 }
+
+// errDamaged is why a member does not start.
+var errDamaged = errors.New("damaged")
 
 // clusterJournal is the ID of a cluster's journal.
 const clusterJournal = 4242
@@ -405,17 +406,4 @@ func (s *seat) abandon() {
 			s.c.say("member %d: %v", s.id, err)
 		}
 	}
-}
-
-// send gives a message to the network.
-func (c *cluster) send(m *pb.Message) { c.carry(m) }
-
-// leader is the writer of a member that may append.
-type leader struct {
-	s       *seat
-	lead    *raft.Lead
-	writer  *sequencer.Sequencer
-	sent    []sent
-	batches []*sequencer.Batch
-	ended   bool
 }
