@@ -136,10 +136,10 @@ const (
 // ErrChange is the error of a change of membership that cannot be made now.
 var ErrChange = errors.New("the members cannot be changed now")
 
-// Change proposes a change of one member. It takes effect when it is committed, and may be forgotten
-// if the leadership is lost before. Only a member that may append can propose one, once the change
-// before it is committed. Whether a learner has enough to be promoted is for the caller to judge:
-// Match tells.
+// Change proposes a change of one member. It takes effect when it is committed, and may be
+// forgotten if the leadership is lost before. Only a member that may append can propose one, once
+// the change before it is committed. Whether a learner has enough to be promoted is for the caller
+// to judge: Match tells.
 func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
 	if c.lead == nil || c.changed > c.applied {
 		return ErrChange

@@ -62,6 +62,8 @@ const (
 	redial   = 20 * time.Millisecond
 	// sendTime is how long one write may take before the connection is given up.
 	sendTime = 10 * time.Second
+	// connections bounds the open ones: a cluster needs two for each other member.
+	connections = 256
 	// buffered is the size of a connection's buffers.
 	buffered = 256 << 10
 )
@@ -146,7 +148,7 @@ func (n *Network) dial(r *route) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !n.keep(c) {
+	if !n.keep(c, nil) {
 		return nil, ErrClosed
 	}
 	return c, nil
@@ -219,13 +221,11 @@ func (n *Network) Serve(l net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("accept members: %w", err)
 		}
-		if n.keep(c) {
-			n.joined.Go(func() {
-				defer n.forget(c)
-				err := n.receive(tls.Server(c, t))
-				n.o.Log.Debug("a member's connection ends", "from", c.RemoteAddr().String(), "error", err)
-			})
-		}
+		n.keep(c, func() {
+			defer n.forget(c)
+			err := n.receive(tls.Server(c, t))
+			n.o.Log.Debug("a member's connection ends", "from", c.RemoteAddr().String(), "error", err)
+		})
 	}
 }
 
@@ -275,15 +275,19 @@ func (n *Network) receive(c *tls.Conn) error {
 	}
 }
 
-// keep notes an open connection; false if the Network is closed.
-func (n *Network) keep(c net.Conn) bool {
+// keep notes an open connection and, for one that was accepted, serves it in a goroutine. It closes
+// the connection and returns false if the Network is closed, or if there are too many.
+func (n *Network) keep(c net.Conn, serve func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
+	if n.closed || serve != nil && len(n.open) >= connections {
 		c.Close()
 		return false
 	}
 	n.open[c] = true
+	if serve != nil {
+		n.joined.Go(serve)
+	}
 	return true
 }
 

@@ -135,7 +135,8 @@ func (m *Peer) Run() error {
 	return m.failed
 }
 
-// Close ends Run and waits for it. The journal is the caller's to close, afterwards.
+// Close ends Run, which must have been called, and waits for it. The journal is the caller's to
+// close, afterwards.
 func (m *Peer) Close() {
 	m.stop(nil)
 	<-m.ended

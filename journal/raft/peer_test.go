@@ -350,6 +350,48 @@ func TestMembersChange(t *testing.T) {
 	}
 }
 
+// TestOldJournal: the frames that a node wrote alone are the beginning of its cluster's log, which
+// a new member gets as a whole.
+func TestOldJournal(t *testing.T) {
+	c := &cluster{t: t, up: map[uint64]*Peer{}}
+	n := &box{t: t, id: 1, fs: vfs.NewCrashableMem(), dir: "data", leads: make(chan *Lead, 100)}
+	j, alone := n.open(), &scribe{Lead: &Lead{Term: 5}, x: engine.NewExchange(7)}
+	var frames [][]byte
+	for range 12 {
+		f := alone.frame()
+		if err := errors.Join(j.Append(f), j.Wait(f.No)); err != nil {
+			t.Fatal(err)
+		}
+		frames = append(frames, f.Bytes)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	words, ballot, err := Genesis(alone.head, 1)
+	if err != nil || ballot.Term != 5 {
+		t.Fatal(ballot, err)
+	}
+	c.put(n, words, ballot)
+	_, w := c.leader(nil)
+	if w.Head != alone.head || w.Term <= 5 {
+		t.Fatalf("term %d goes on after %+v", w.Term, w.Head)
+	}
+	frames = append(frames, w.write(t, 10)...)
+	if err := n.member.Ask(func(c *Core) { err = c.Change(AddLearner, 2) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.add(2, nil, journal.Ballot{}).holds(1, frames)
+	for _, x := range c.nodes {
+		c.stop(x)
+	}
+	c.start(c.nodes[1]) // a learner alone shows what is committed
+	c.nodes[1].holds(1, frames)
+	c.stop(c.nodes[1])
+}
+
 // TestHandOver: the leader hands over without a failed frame once its writer has stopped.
 func TestHandOver(t *testing.T) {
 	c := newCluster(t, 1, 2, 3)
