@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,7 +72,7 @@ type Write struct {
 type CoreOptions struct {
 	ID      uint64
 	Journal *journal.Journal // recovered, and a member's
-	Log     *slog.Logger
+	Log     *slog.Logger     // nil: slog.Default
 	// propose hands a frame from Lead.Append to the Core's goroutine, which calls take; nil: they are
 	// one.
 	propose func(*Lead, proposal) error
@@ -99,7 +100,7 @@ func NewCore(o CoreOptions) (*Core, error) {
 		AsyncStorageWrites: true, DisableProposalForwarding: true,
 		MaxSizePerMsg: messageBytes, MaxInflightMsgs: inflight, MaxInflightBytes: inflightBytes,
 		MaxCommittedSizePerReady: committedBytes, MaxUncommittedEntriesSize: uncommitted,
-		Logger: &logger{o.Log}})
+		Logger: &logger{cmp.Or(o.Log, slog.Default())}})
 	if err != nil {
 		return nil, fmt.Errorf("member %d: %w", o.ID, err)
 	}
@@ -122,9 +123,6 @@ func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
 
 // Transfer hands the leadership over to another voter, if this member leads and that one keeps up.
 func (c *Core) Transfer(to uint64) { c.raw.TransferLeader(to) }
-
-// Campaign makes this member ask for votes at once, if it is a voter.
-func (c *Core) Campaign() { _ = c.raw.Campaign() }
 
 // The changes of membership.
 const (

@@ -28,7 +28,7 @@ type NetworkOptions struct {
 	Receive func(m *pb.Message)
 	// Unreachable is called when messages to a member got lost; nil: nobody wants to know.
 	Unreachable func(id uint64)
-	Log         *slog.Logger
+	Log         *slog.Logger // not nil
 }
 
 // Network carries messages between members, on one connection in each direction between two of

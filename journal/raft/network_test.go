@@ -94,7 +94,8 @@ func (c *cluster) connect() map[uint64]*Network {
 	a, networks, addresses := newAuthority(c.t), map[uint64]*Network{}, map[uint64]string{}
 	for _, x := range c.nodes {
 		n := NewNetwork(NetworkOptions{ID: x.id, Cluster: clusterID, TLS: a.member(clusterID, x.id),
-			Receive: x.member.Receive, Log: slog.New(slog.DiscardHandler)})
+			Receive: x.member.Receive, Unreachable: x.member.Unreachable,
+			Log: slog.New(slog.DiscardHandler)})
 		networks[x.id], addresses[x.id] = n, listen(c.t, n)
 	}
 	for _, n := range networks {

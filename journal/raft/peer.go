@@ -103,6 +103,14 @@ func (m *Peer) Receive(message *pb.Message) {
 	}
 }
 
+// Unreachable tells that messages to a member get lost, if there is time for that.
+func (m *Peer) Unreachable(id uint64) {
+	select {
+	case m.asked <- func() { m.core.Unreachable(id) }:
+	default:
+	}
+}
+
 // Ask calls a function with the Core, in the Core's goroutine, and waits for it.
 func (m *Peer) Ask(f func(c *Core)) error {
 	done := make(chan struct{})
