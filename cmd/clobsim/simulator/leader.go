@@ -14,6 +14,7 @@ type leader struct {
 	writer  *sequencer.Sequencer
 	sent    []sent // without an answer
 	batches []*sequencer.Batch
+	voters  []uint64 // as they were when it looked last
 	ended   bool
 }
 
@@ -54,7 +55,7 @@ func (s *seat) lead(l *raft.Lead) {
 	if err != nil {
 		c.fail("member %d: %v", s.id, err)
 	}
-	s.writer = &leader{s: s, lead: l, writer: writer}
+	s.writer = &leader{s: s, lead: l, writer: writer, voters: s.core.Standing().Voters}
 	c.board = board
 	c.traders.restart(c.simulation)
 	s.writer.enter(&engine.Command{Kind: engine.Started, Seen: engine.Sequence(l.Term)})
@@ -150,8 +151,12 @@ func (l *leader) settle() {
 			break
 		}
 		l.batches = l.batches[1:]
+		if over == nil && len(b.Frame.Commands) > 0 {
+			l.promise(&b.Frame)
+		}
 		_ = l.writer.Commit(b) // its error is in the answers
 	}
+	l.voters = l.s.core.Standing().Voters
 	l.hear()
 	if !l.ended && l.over() {
 		l.ended = true
@@ -161,6 +166,32 @@ func (l *leader) settle() {
 			l.s.writer = nil
 		}
 	}
+}
+
+// promise checks that a frame which is about to be acknowledged is on the disks of a majority. What
+// is on the disk of a member that is down, nobody knows. The voters may just have changed.
+func (l *leader) promise(f *engine.Frame) {
+	c := l.s.c
+	holds := func(id uint64) bool {
+		for _, s := range c.seats {
+			if s.id == id && s.up {
+				is, err := s.journal.Has(f.No, f.Hash)
+				return is && err == nil
+			}
+		}
+		return true
+	}
+	majority := func(voters []uint64) bool {
+		n := 0
+		for _, id := range voters {
+			if holds(id) {
+				n++
+			}
+		}
+		return 2*n > len(voters)
+	}
+	c.check(majority(l.voters) || majority(l.s.core.Standing().Voters),
+		"PROMISE: frame %d is acknowledged, and not on the disks of a majority", f.No)
 }
 
 // hear gives the callers their answers.
