@@ -318,6 +318,10 @@ func (a *Agreed) Write(entries []Entry, b Ballot) error {
 	if failed := j.failed.Load(); failed != nil {
 		return *failed
 	}
+	if j.mark == nil {
+		return fmt.Errorf("write entries to %s: not recovered, for reading only, or without syncs",
+			j.Path)
+	}
 	batch := j.db.NewBatch()
 	a.mu.Lock()
 	s, err := a.stage(batch, entries, b)

@@ -123,6 +123,14 @@ func TestMemberTakesBack(t *testing.T) {
 		t.Fatal("Append to a member's journal:", err)
 	}
 	shut(t, j)
+	for _, o := range []Options{{ReadOnly: true}, {Async: true}} {
+		o.Dir, o.FS = "data", fs
+		j := open(t, o)
+		if err := Member(j).Write([]Entry{{EntryID: EntryID{5, 3}}}, Ballot{}); err == nil {
+			t.Errorf("written: read-only %v, async %v", o.ReadOnly, o.Async)
+		}
+		shut(t, j)
+	}
 	refused := RescueOptions{Options: Options{Dir: "data", FS: fs, Log: quiet()}}
 	if _, err := AcceptLoss(t.Context(), refused); !errors.Is(err, errMember) {
 		t.Fatal("a rescue of a member's journal:", err)
