@@ -34,7 +34,9 @@ type seat struct {
 	pending []*raft.Write // not on the disk
 	busy    bool          // the disk is at work
 	noting  bool          // the mark is about to be written
-	bytes   int           // written by this process
+	ballot  journal.Ballot
+	skipped map[*raft.Write]bool // votes that are not written, for UnsyncedVote
+	bytes   int                  // written by this process
 
 	// The state that all committed frames make.
 	tail     *journal.Tail
@@ -113,6 +115,7 @@ func (s *seat) start() {
 func (s *seat) boot() error {
 	s.life++
 	s.pending, s.busy, s.noting, s.bytes, s.writer = nil, false, false, 0, nil
+	s.skipped = map[*raft.Write]bool{}
 	j, err := s.open(func(f *engine.Frame) error {
 		s.board.Publish(f)
 		s.c.see(s, f)
@@ -120,6 +123,7 @@ func (s *seat) boot() error {
 	})
 	if err == nil {
 		s.journal, s.agreed, s.up = j, journal.Member(j), true
+		s.ballot = s.agreed.Ballot()
 		err = s.readable()
 	}
 	if err == nil {
@@ -205,9 +209,21 @@ func (s *seat) pump() {
 
 // early lets answers leave too soon.
 func (s *seat) early(w *raft.Write) {
-	vote := len(w.Entries) == 0
-	if s.c.options.Sabotage == EarlyAnswer && !vote || s.c.options.Sabotage == UnsyncedVote && vote {
-		s.answer(w)
+	vote := len(w.Entries) == 0 && w.Ballot.Term != 0 &&
+		(w.Ballot.Term != s.ballot.Term || w.Ballot.Vote != s.ballot.Vote)
+	if w.Ballot.Term != 0 {
+		s.ballot = w.Ballot
+	}
+	switch s.c.options.Sabotage {
+	case EarlyAnswer:
+		if len(w.Entries) > 0 {
+			s.answer(w)
+		}
+	case UnsyncedVote:
+		if vote {
+			s.skipped[w] = true
+			s.answer(w)
+		}
 	}
 }
 
@@ -250,8 +266,8 @@ func (s *seat) persist(w *raft.Write) {
 	}
 	switch s.c.options.Sabotage {
 	case UnsyncedVote:
-		if len(w.Entries) == 0 {
-			return // in memory, until something else is written
+		if s.skipped[w] {
+			return // in memory, until the ballot is written for another reason
 		}
 	case ForgottenVote:
 		w.Ballot.Vote = 0
