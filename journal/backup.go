@@ -147,7 +147,7 @@ func sealCopy(on vfs.FS, dir string) (*Copied, error) {
 		return nil, err
 	}
 	h := &out.Head
-	err = WriteMark(on, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash})
+	err = WriteMark(on, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash, Promise{}})
 	if err == nil {
 		out.Bytes, err = sizeOf(on, dir)
 	}

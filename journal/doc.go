@@ -38,7 +38,7 @@
 //
 // Read journal.go (Open, Append), wait.go (Wait, Close), mark.go, witness.go, tail.go with
 // latest.go, recover.go, checkpoint.go (what is in the file, how it is written and read) and
-// follower.go.
+// follower.go. agreed.go and entries.go are for journal/raft.
 // verify.go, scrub.go, read.go, backup.go, and salvage.go with collect.go, flip.go (frames from the
 // bytes of damaged files) and swap.go are for operators. DESIGN.md has the layout, the recovery
 // cases and the decisions.

@@ -33,10 +33,13 @@ type meta struct {
 	hole    uint64 // the last missing frame that has frames behind it, 0: none
 }
 
-// newMeta makes the identity of a new journal. The ID is random, not 0, and has 60 bits, as many as
-// fit into a trade id.
-func newMeta(now time.Time) (meta, error) {
+// newMeta makes the identity of a new journal. The ID is the one given, or, for 0, random and not
+// 0; it has 60 bits, as many as fit into a trade id.
+func newMeta(now time.Time, id uint64) (meta, error) {
 	var b [8]byte
+	if id != 0 {
+		return meta{format: Version, id: id, created: uint64(now.UnixMilli())}, nil
+	}
 	for {
 		if _, err := rand.Read(b[:]); err != nil {
 			return meta{}, fmt.Errorf("draw a journal ID: %w", err)

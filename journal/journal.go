@@ -53,6 +53,9 @@ type Options struct {
 	// journal that ends before one of them has lost its end. nil: there are none.
 	Witnesses func() []Witness
 
+	// ID is the ID of a journal that is made anew, which is to hold a cluster's frames. 0: random.
+	ID uint64
+
 	// Claim is the folder's lock if the caller has taken it, who also gives it back.
 	Claim disk.Claim
 
@@ -133,6 +136,7 @@ type Journal struct {
 	failed    atomic.Pointer[error] // the first failure: final
 	broken    chan struct{}         // closed at the first failure
 
+	agreed *Agreed      // of a cluster's member, else nil
 	latest latestFrames // durable frames, to Tails
 	mark   *marker      // nil before the end is known, and if nothing is promised
 	// damaged are the paths of checkpoints that turned out to be damaged: the next ones replace them.
@@ -205,6 +209,14 @@ func (j *Journal) open() error {
 	}
 	j.db, j.ID, j.Created, j.Hole = db, m.id, time.UnixMilli(int64(m.created)), m.hole
 	j.latest.durable = last
+	agreed, committed, err := openAgreed(j)
+	if err != nil {
+		return errors.Join(disk.Advise(disk.Damaged(fmt.Errorf("open journal %s: %w", j.Path, err)),
+			disk.HintDamaged), j.guard.Close(db))
+	}
+	if j.agreed = agreed; agreed != nil {
+		j.latest.durable = committed
+	}
 	return nil
 }
 
@@ -274,7 +286,7 @@ func (j *Journal) inspect(db *pebble.DB, begun bool) (last uint64, m meta, err e
 	if j.Options.ReadOnly {
 		return 0, m, fmt.Errorf("open journal %s: nothing was ever written to it", path)
 	}
-	if m, err = newMeta(time.Now()); err == nil {
+	if m, err = newMeta(time.Now(), j.Options.ID); err == nil {
 		err = m.save(db, pebble.Sync)
 	}
 	if err != nil {
@@ -306,6 +318,17 @@ func lastFrame(db *pebble.DB) (uint64, error) {
 func frameBounds(from uint64) *pebble.IterOptions {
 	low := frameKey(from)
 	return &pebble.IterOptions{LowerBound: low[:], UpperBound: []byte{spaceFrame + 1}}
+}
+
+// shown are the bounds of the frames from number from on that readers may see: of a member's those
+// that are committed.
+func shown(j *Journal, from uint64) *pebble.IterOptions {
+	o := frameBounds(from)
+	if j.agreed != nil {
+		behind := frameKey(j.latest.last() + 1)
+		o.UpperBound = behind[:]
+	}
+	return o
 }
 
 func (o *Options) pebbleOptions() *pebble.Options {
@@ -351,6 +374,8 @@ func (j *Journal) check(f *engine.Frame) error {
 	switch {
 	case j.Options.ReadOnly:
 		return errors.New("the journal is open for reading only")
+	case j.agreed != nil:
+		return errMember
 	case !j.recovered:
 		return errors.New("the journal's end is not known: call Recover before the first Append")
 	case f.No != j.head.Frame+1:

@@ -12,6 +12,11 @@ const (
 	spaceMeta = 'm'
 	// spaceFrame holds the frames: frame number, big endian.
 	spaceFrame = 'f'
+	// spaceEntry has the term and the frame number of each entry that a cluster agrees on: its index,
+	// big endian. Entries up to the base have no rows.
+	spaceEntry = 'r'
+	// spaceWords has those entries that are neither frames nor empty: index, big endian.
+	spaceWords = 'a'
 )
 
 const frameKeyLen = 1 + 8

@@ -28,6 +28,7 @@ type maker struct {
 	rules  [makerMarkets + 1]engine.Listing // by market, as they are now
 	ids    uint64
 	now    engine.Time // of the last frame, since makerTime
+	epoch  uint64      // 0: 1
 }
 
 // newMaker makes a market with funded wallets and then random traffic.
@@ -106,7 +107,7 @@ func (m *maker) command() engine.Command {
 
 // frame makes the next frame, of n Commands.
 func (m *maker) frame(n int) *engine.Frame {
-	f := &engine.Frame{Engine: engine.Version, Epoch: 1, No: m.head.Frame + 1,
+	f := &engine.Frame{Engine: engine.Version, Epoch: max(1, m.epoch), No: m.head.Frame + 1,
 		First: m.head.Sequence + 1, Time: makerTime + engine.Time(m.head.Frame) + m.now}
 	for i := range n {
 		c := m.command()

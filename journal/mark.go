@@ -25,6 +25,7 @@ type Mark struct {
 	Frame    uint64 // 0: none
 	Sequence engine.Sequence
 	Hash     engine.Hash // of that frame
+	Promise  Promise     // of a cluster's member; else zero
 }
 
 // The file DIR/mark has two slots, which are written in turns, so that a torn write leaves the
@@ -34,13 +35,17 @@ type Mark struct {
 //	 0   8  magic    24   8  turn       48  32  hash
 //	 8   8  format   32   8  frame      80   4  CRC32C of all before it
 //	16   8  journal  40   8  Sequence
+//
+// A member of a cluster writes format 2: the Promise's four integers come before the CRC32C.
 const (
 	markName   = "mark"
 	markMagic  = 0x4b52414d424f4c43 // "CLOBMARK"
 	markFormat = 1
+	markMember = 2
 	markSlot   = 4096
 	markSumAt  = 80
 	markSize   = markSumAt + 4
+	promised   = 4 * 8 // bytes of a Promise
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -49,24 +54,47 @@ const hintMark = "clobd verify tells whether the journal itself is whole; then c
 	"--accept-loss makes a new mark; or clobd restore brings back a copy"
 
 func (m *Mark) encode(turn uint64) []byte {
-	le, b := binary.LittleEndian, make([]byte, 0, markSlot)
-	for _, v := range []uint64{markMagic, markFormat, m.Journal, turn, m.Frame, uint64(m.Sequence)} {
+	le, b, format := binary.LittleEndian, make([]byte, 0, markSlot), uint64(markFormat)
+	if m.Promise != (Promise{}) {
+		format = markMember
+	}
+	for _, v := range []uint64{markMagic, format, m.Journal, turn, m.Frame, uint64(m.Sequence)} {
 		b = le.AppendUint64(b, v)
 	}
 	b = append(b, m.Hash[:]...)
+	if p := &m.Promise; format == markMember {
+		for _, v := range []uint64{p.Entry.Index, p.Entry.Term, p.Term, p.Vote} {
+			b = le.AppendUint64(b, v)
+		}
+	}
 	b = le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	return b[:markSlot]
 }
 
 // decodeMark reads a slot; false if the slot is empty or damaged.
 func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
-	le := binary.LittleEndian
-	if len(b) < markSize || le.Uint64(b) != markMagic || le.Uint64(b[8:]) != markFormat ||
-		le.Uint32(b[markSumAt:]) != crc32.Checksum(b[:markSumAt], castagnoli) {
+	le, sumAt := binary.LittleEndian, markSumAt
+	if len(b) < markSize || le.Uint64(b) != markMagic {
 		return m, 0, false
 	}
-	m = Mark{le.Uint64(b[16:]), le.Uint64(b[32:]), engine.Sequence(le.Uint64(b[40:])),
-		engine.Hash(b[48:80])}
+	switch le.Uint64(b[8:]) {
+	case markFormat:
+	case markMember:
+		if len(b) < markSize+promised {
+			return m, 0, false
+		}
+		p := b[markSumAt:]
+		m.Promise = Promise{EntryID{le.Uint64(p), le.Uint64(p[8:])}, le.Uint64(p[16:]),
+			le.Uint64(p[24:])}
+		sumAt += promised
+	default:
+		return m, 0, false
+	}
+	if le.Uint32(b[sumAt:]) != crc32.Checksum(b[:sumAt], castagnoli) {
+		return Mark{}, 0, false
+	}
+	m.Journal, m.Frame = le.Uint64(b[16:]), le.Uint64(b[32:])
+	m.Sequence, m.Hash = engine.Sequence(le.Uint64(b[40:])), engine.Hash(b[48:80])
 	return m, le.Uint64(b[24:]), true
 }
 
@@ -194,6 +222,8 @@ type marker struct {
 	closing chan struct{}
 	ended   chan struct{}
 
+	writing sync.Mutex // held by Agreed.Note, which writes instead of run
+
 	mu     sync.Mutex
 	latest Mark
 }
@@ -269,7 +299,10 @@ func (j *Journal) startMark(head engine.Head) error {
 	if j.Options.Async || j.Options.ReadOnly || j.mark != nil {
 		return nil // nothing is promised without a sync
 	}
-	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash}
+	now := Mark{j.ID, head.Frame, head.Sequence, head.Hash, Promise{}}
+	if j.agreed != nil {
+		now.Promise = j.agreed.promised()
+	}
 	path := filepath.Join(j.Dir, markName)
 	m, err := readMark(j.Options.FS, path)
 	if err == nil && m.good == 0 {
@@ -296,13 +329,17 @@ func (j *Journal) startMark(head engine.Head) error {
 		}
 	}
 	j.mark = k
+	if j.agreed != nil { // its owner calls Note
+		close(k.ended)
+		return nil
+	}
 	go k.run()
 	return nil
 }
 
 func (k *marker) note(f *flight, id uint64) {
 	k.mu.Lock()
-	k.latest = Mark{id, f.number, f.last, f.hash}
+	k.latest = Mark{id, f.number, f.last, f.hash, Promise{}}
 	k.mu.Unlock()
 	select {
 	case k.bell <- struct{}{}:

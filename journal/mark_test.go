@@ -48,7 +48,7 @@ func TestMarkFollows(t *testing.T) {
 	if got := markOf(t, on); got != (Mark{Journal: j.ID}) {
 		t.Fatalf("mark of a new journal: %+v", got)
 	}
-	end := func() Mark { return Mark{j.ID, m.head.Frame, m.head.Sequence, m.head.Hash} }
+	end := func() Mark { return Mark{j.ID, m.head.Frame, m.head.Sequence, m.head.Hash, Promise{}} }
 	for range 5 {
 		m.write(t, j, 10, 5)
 		await(t, "mark", func() bool { return markOf(t, on) == end() })
@@ -189,9 +189,9 @@ func TestDamagedMark(t *testing.T) {
 	}
 	refused("damaged", func(b []byte) []byte { b[40]++; b[markSlot+40]++; return b })
 	refused("damaged", func([]byte) []byte { return nil })
-	other := Mark{j.ID + 1, m.head.Frame, m.head.Sequence, m.head.Hash}
+	other := Mark{j.ID + 1, m.head.Frame, m.head.Sequence, m.head.Hash, Promise{}}
 	refused("belongs to another journal", func([]byte) []byte { return append(other.encode(1), other.encode(2)...) })
-	third := Mark{j.ID, 3, 15, engine.Hash{1}}
+	third := Mark{j.ID, 3, 15, engine.Hash{1}, Promise{}}
 	refused("another frame", func([]byte) []byte { return append(third.encode(1), third.encode(2)...) })
 	shut(t, open(t, Options{Dir: "data", FS: on}))
 }

@@ -23,7 +23,7 @@ func (j *Journal) Frames(from uint64, each func(*engine.Frame) bool) (err error)
 	}
 	defer j.gate.Leave()
 	from = max(from, 1)
-	it, err := j.db.NewIter(frameBounds(from))
+	it, err := j.db.NewIter(shown(j, from))
 	if err != nil {
 		return fmt.Errorf("read the journal: %w", err)
 	}

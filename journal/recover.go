@@ -182,6 +182,11 @@ func (j *Journal) arrive(r *replay) error {
 	if err := j.checkMark(r.head); err != nil {
 		return err
 	}
+	if j.agreed != nil {
+		if err := j.agreed.arrive(r.head); err != nil {
+			return err
+		}
+	}
 	if err := j.startMark(r.head); err != nil {
 		return err
 	}
@@ -201,7 +206,7 @@ func (r *replay) all() error {
 	done, from := make(chan struct{}), r.head.Frame+1
 	go func() {
 		defer close(ready)
-		decode(r.j.db, from, chunkFlow{free, ready, done})
+		decode(r.j, from, chunkFlow{free, ready, done})
 	}()
 	err := r.run(ready, free)
 	close(done)
@@ -219,12 +224,12 @@ type chunkFlow struct {
 
 // decode scans the frames from number from on and hands them on in chunks, until the end, the first
 // bad frame, or done.
-func decode(db *pebble.DB, from uint64, flow chunkFlow) {
-	o := frameBounds(from)
+func decode(j *Journal, from uint64, flow chunkFlow) {
+	o := shown(j, from)
 	if from == 1 { // so that a key below the first frame is found, too
 		o.LowerBound = []byte{spaceFrame}
 	}
-	it, err := db.NewIter(o)
+	it, err := j.db.NewIter(o)
 	if err != nil {
 		flow.ready <- &chunk{broken: &Break{What: "cannot be read", Err: err}}
 		return

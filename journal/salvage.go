@@ -188,7 +188,14 @@ func rescue(ctx context.Context, o RescueOptions, may int) (l *Loss, err error) 
 // diagnose judges the journal as it is and, if it is damaged, the frames in its files.
 func diagnose(is *rescuer) (*rescuer, error) {
 	o := is.o
+	// What is good in a member's journal is not for it to judge: the others know.
+	if m, _, _ := ReadMark(o.FS, o.Dir); m.Promise != (Promise{}) {
+		return nil, fmt.Errorf("rescue %s: %w", o.Dir, errMember)
+	}
 	j, err := Open(o.Options)
+	if err == nil && j.agreed != nil {
+		return nil, errors.Join(fmt.Errorf("rescue %s: %w", o.Dir, errMember), j.Close())
+	}
 	if err == nil {
 		err = errors.Join(is.judge(j), j.Close())
 		if err != nil || is.Why == nil || is.Final || is.sound() {
@@ -295,7 +302,7 @@ func stretches(ctx context.Context, j *Journal) (all []stretch, damaged error) {
 				Err: err}
 		}
 	}
-	it, err := j.db.NewIter(frameBounds(0))
+	it, err := j.db.NewIter(shown(j, 0))
 	if err != nil {
 		broken(1, "cannot be read", err)
 		return nil, damaged
@@ -521,7 +528,8 @@ func (r *rescuer) claims() (all []Mark) {
 	names, err := on.List(folder)
 	for _, name := range names {
 		if c, e := describe(on, filepath.Join(folder, name)); err == nil && e == nil {
-			all = append(all, Mark{c.Journal, c.Head.Frame, c.Head.Sequence, c.Head.Hash})
+			all = append(all, Mark{c.Journal, c.Head.Frame, c.Head.Sequence, c.Head.Hash,
+				Promise{}})
 		}
 	}
 	return all

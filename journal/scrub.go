@@ -107,7 +107,7 @@ func (s *Scrubbed) damage(why error) {
 // frames reads the frames that there are now. A frame that cannot be read is passed over.
 func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 	last := j.latest.last()
-	it, err := j.db.NewIter(frameBounds(1))
+	it, err := j.db.NewIter(shown(j, 1))
 	if err != nil {
 		s.damage(fmt.Errorf("journal %s: %w", j.Path, err))
 		return nil

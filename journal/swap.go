@@ -52,7 +52,7 @@ func (r *rescuer) swap() (err error) {
 		return err
 	}
 	h := &r.Head
-	return WriteMark(on, r.o.Dir, Mark{r.id, h.Frame, h.Sequence, h.Hash})
+	return WriteMark(on, r.o.Dir, Mark{r.id, h.Frame, h.Sequence, h.Hash, Promise{}})
 }
 
 // keepMark keeps the old mark. If the mark is a file it also stays in its place: without a mark a

@@ -65,6 +65,9 @@ func (j *Journal) Close() error {
 	j.guard.Hurry()
 	j.latest.close()
 	err := j.drain()
+	if j.agreed != nil {
+		err = errors.Join(err, j.agreed.close())
+	}
 	j.airborne.Wait() // for the frame that a concurrent Wait may have taken
 	if j.mark != nil {
 		err = errors.Join(err, j.mark.close())

@@ -40,7 +40,8 @@ func farthest(j *Journal) (far Witness) {
 	all := make([]Witness, 0, len(good)+2)
 	for i := range good {
 		c := &good[i]
-		all = append(all, Witness{Mark{c.Journal, c.Head.Frame, c.Head.Sequence, c.Head.Hash},
+		all = append(all, Witness{Mark{c.Journal, c.Head.Frame, c.Head.Sequence, c.Head.Hash,
+			Promise{}},
 			"the checkpoint " + c.Path, c.Path})
 	}
 	if j.Options.Witnesses != nil {

@@ -41,6 +41,7 @@ step "lanes" lanes
 make --no-print-directory test
 scripts/test.sh full
 step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s
+step "cluster simulator" bin/clobsim cluster --seed "$(date +%s)" --seeds 200 --for 90s
 step "audit" audit
 step "race" scripts/race.sh
 step "dashboards and alerts" scripts/ops.sh

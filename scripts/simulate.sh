@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What seeds decide. With SEED=N that one run of the simulator, with all that happens in it. Else
-# SEEDS runs (default 200) from the clock's seed on, random command streams through the engine
-# (CHECKS of them, default 2000), kills of the real node, and signature vectors if they are at hand.
-# A failure prints its seed.
+# SEEDS runs (default 200) of a node and of a cluster from the clock's seed on, random command
+# streams through the engine (CHECKS of them, default 2000), kills of the real node, and signature
+# vectors if they are at hand. A failure prints its seed.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 if [[ -n ${SEED:-} ]]; then
@@ -25,6 +25,7 @@ vectors() {
 }
 
 step "simulator" bin/clobsim run --seed "$(date +%s)" --seeds "${SEEDS:-200}"
+step "cluster simulator" bin/clobsim cluster --seed "$(date +%s)" --seeds "${SEEDS:-200}"
 step "signature vectors" vectors
 step "random command streams" random_streams
 step "kills of the node" go test ./cmd/clobd -count=1 -run 'Kill|Stop' -v

@@ -1,7 +1,8 @@
 // Command clobsim simulates the node's inside from seeds, and replays cases that others wrote
 // through the same code that the node runs.
 //
-//	seed ───► run      a node that crashes, disks that fail   package simulator
+//	seed ─┬─► run      a node that crashes, disks that fail   package simulator
+//	      └─► cluster  3 or 5 members, and a network          package simulator
 //	            │
 //	            ▼
 //	the seed first; what was found, and the one command that repeats it

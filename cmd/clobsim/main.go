@@ -13,6 +13,7 @@ var version = "dev"
 
 type commands struct {
 	Run         runCommand         `cmd:"" help:"Run the node's inside in virtual time against disks that crash, from a seed."`
+	Cluster     clusterCommand     `cmd:"" help:"Run a whole cluster in virtual time, through crashes, partitions and damage, from a seed."`
 	Reliability reliabilityCommand `cmd:"" help:"Carry out the fault tests at full size, in a checkout, and write down what came of them."`
 	Vectors     vectorsCommand     `cmd:"" help:"Check signature vectors: orders, key derivations, request digests."`
 	Scenarios   scenariosCommand   `cmd:"" help:"Replay matching scenarios and settlements through the engine."`

@@ -46,6 +46,8 @@ func items() []item {
 	return append(append(doorItems(), streamItems()...), []item{
 		{name: "simulate", what: "seeds of the simulator, all faults, both disks", folder: sim,
 			test: "TestSeeds", size: 1000},
+		{name: "cluster", what: "seeds of a cluster: crashes, partitions, flips, members that change",
+			folder: sim, test: "TestCluster", size: 20_000},
 		{name: "kill", what: "kill -9 under load of orders, bundles and cancels", folder: node,
 			test: "TestKill", size: 200},
 		{name: "kill-starting", what: "kill -9 while the node starts", folder: node,

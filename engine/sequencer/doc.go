@@ -35,8 +35,8 @@
 //     matcher adds an Advance. An alarm wakes an idle matcher when an order expires.
 //   - A bundle (EnterAll) enters whole, as neighbours in its order, or not at all.
 //
-// All frames of one Sequencer carry the epoch after Head.Epoch. The caller submits the Started
-// Command that opens the epoch before it serves anybody.
+// All frames of one Sequencer carry one epoch, in a cluster the leader's term. The caller submits
+// the Started Command that opens the epoch before it serves anybody.
 //
 // Reading order of one Command: Enter (sequencer.go, ring.go), Step and fill (matcher.go), Append
 // (appender.go), Commit (committer.go), Call.Wait (call.go). Then clock.go, counters.go,

@@ -43,7 +43,7 @@ func newBatch(o Options) *Batch {
 	return &Batch{
 		Frame: engine.Frame{
 			Engine:   engine.Version,
-			Epoch:    o.Head.Epoch + 1,
+			Epoch:    o.Epoch,
 			Commands: make([]engine.Command, 0, o.Batch),
 			Events:   make([]engine.Event, 0, 8*o.Batch),
 			Ends:     make([]uint32, 0, o.Batch),

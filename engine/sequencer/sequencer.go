@@ -43,8 +43,10 @@ type Journal interface {
 
 // Options are the Sequencer's limits and seams. The zero value of a field means its default.
 type Options struct {
-	// Head is where the journal ends: the first frame follows it, with Epoch = Head.Epoch + 1.
+	// Head is where the journal ends: the first frame follows it.
 	Head engine.Head
+	// Epoch is that of all frames, not before Head.Epoch; default Head.Epoch + 1.
+	Epoch uint64
 	// Ring is the number of slots: a power of two in [8, 1<<20]; default 4,096.
 	Ring int
 	// Frames is the number of batches in flight, in [1, 64]; default 4.
@@ -77,6 +79,7 @@ type Spent struct {
 func (o Options) withDefaults() Options {
 	o.Ring, o.Frames = cmp.Or(o.Ring, 4096), cmp.Or(o.Frames, 4)
 	o.Batch = cmp.Or(o.Batch, engine.FrameCommands)
+	o.Epoch = cmp.Or(o.Epoch, o.Head.Epoch+1)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	if o.Now == nil {
 		o.Now = NewClock(o.Head.Time)
@@ -96,6 +99,7 @@ func (o Options) validate() error {
 	check(o.Frames >= 1 && o.Frames <= 64, "frames %d: not in [1, 64]", o.Frames)
 	check(o.Batch >= 1 && o.Batch <= engine.FrameCommands, "batch %d: not in [1, %d]", o.Batch,
 		engine.FrameCommands)
+	check(o.Epoch >= o.Head.Epoch, "epoch %d: before %d", o.Epoch, o.Head.Epoch)
 	check(o.Timeout >= 0, "timeout %v: negative", o.Timeout)
 	return errors.Join(problems...)
 }

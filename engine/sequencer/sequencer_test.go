@@ -655,11 +655,19 @@ func TestCloseFirst(t *testing.T) {
 
 // TestOptions: all problems are named at once.
 func TestOptions(t *testing.T) {
-	_, err := New(nil, nil, nil, Options{Ring: 12, Frames: -1, Batch: 257, Timeout: -1})
+	_, err := New(nil, nil, nil, Options{Ring: 12, Frames: -1, Batch: 257, Timeout: -1,
+		Head: engine.Head{Epoch: 4}, Epoch: 3})
 	for _, word := range []string{"exchange", "board", "journal", "ring 12", "frames -1",
-		"batch 257", "timeout -1ns"} {
+		"batch 257", "timeout -1ns", "epoch 3: before 4"} {
 		if !strings.Contains(fmt.Sprint(err), word) {
 			t.Errorf("%q is not in: %v", word, err)
+		}
+	}
+	head := engine.Head{Epoch: 4}
+	for given, want := range map[uint64]uint64{0: 5, 4: 4, 9: 9} {
+		o := Options{Head: head, Epoch: given}.withDefaults()
+		if got := newBatch(o).Frame.Epoch; got != want {
+			t.Errorf("epoch %d is given: frames have %d", given, got)
 		}
 	}
 	if got := (Options{}).withDefaults().Timeout; got != 10*time.Second {

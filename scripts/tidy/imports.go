@@ -42,6 +42,8 @@ const (
 	gplot = "gonum.org/v1/plot"
 	utest = "golang.org/x/perf/benchmath"
 	pprof = "github.com/google/pprof/profile"
+	etcd  = "go.etcd.io/raft/v3"
+	proto = "google.golang.org/protobuf"
 )
 
 // table is the architecture, from the ground up.
@@ -82,6 +84,11 @@ func ground() []row {
 			out: []string{pebb, prom}, no: map[string]string{
 				fast:                     "derived from the journal, and deletable",
 				"clobd/engine/sequencer": "derived from the journal, and deletable",
+			}},
+		{pkg: "journal/raft", ours: []string{"engine", "journal"}, out: []string{etcd, proto},
+			tests: []string{"engine/sequencer"}, no: map[string]string{
+				"clobd/ingress": "it agrees on bytes, whoever sent them",
+				"clobd/api":     "it agrees on bytes, whoever reads them",
 			}},
 	}
 }
@@ -277,8 +284,9 @@ func programs() []row {
 			"bench/matching", "bench/fanout", "bench/diff", "bench/report", "cmd/cli"},
 			tests: []string{"bench/budget"}},
 		{pkg: "cmd/clobsim/simulator",
-			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history"},
-			out:  []string{pebb},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/history",
+				"journal/raft"},
+			out: []string{pebb, etcd, proto},
 			no: map[string]string{
 				"clobd/ingress": "what it runs has no sockets",
 			}},

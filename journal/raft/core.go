@@ -1,0 +1,357 @@
+package raft
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+
+	"clobd/engine"
+	"clobd/journal"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// Settings of the library: with a Tick of 50 ms an election begins 0.5 to 1 s after the last word
+// of a leader.
+const (
+	electionTicks  = 10
+	heartbeatTicks = 1
+	messageBytes   = 256 << 10
+	inflight       = 64
+	inflightBytes  = 4 << 20
+	committedBytes = 4 << 20
+	uncommitted    = 64 << 20
+)
+
+// Core is one member's part of the agreement, without clock, goroutine, disk or network: what it is
+// told decides what it does. Its owner calls Tick at equal intervals, Step with messages, Ready
+// after each of the calls, and carries out the Work. One goroutine owns it.
+type Core struct {
+	ID uint64
+
+	raw     *raft.RawNode
+	storage *storage
+	propose func(*Lead, proposal) error
+
+	lead    *Lead // nil: this member may not append
+	leader  bool
+	term    uint64
+	last    uint64 // index of the last entry handed out to be written
+	applied uint64
+	own     uint64 // term of the last entry applied
+	changed uint64 // index of the last change of members in the log
+	conf    *pb.ConfState
+	failed  error
+}
+
+// Work is what a Core wants done.
+type Work struct {
+	Send  []*pb.Message // to other members, in any order, each or not
+	Write []*Write      // in this order
+	Lead  *Lead         // not nil: from now on this member may append
+}
+
+// Write is a change of the journal. Its owner calls Begin, then Settle, each in the order of the
+// Writes, then sends the Answers, and hands the Write to Core.Written.
+type Write struct {
+	Entries []journal.Entry // replace those from the first one's index on
+	Ballot  journal.Ballot  // zero: unchanged
+
+	storage *storage
+	by      uint64 // the member
+	entries []*pb.Entry
+	after   []*pb.Message
+}
+
+// CoreOptions make a Core.
+type CoreOptions struct {
+	ID      uint64
+	Journal *journal.Journal // recovered, and a member's
+	Log     *slog.Logger     // nil: slog.Default
+	// propose hands a frame from Lead.Append to the Core's goroutine, which calls take; nil: they are
+	// one.
+	propose func(*Lead, proposal) error
+}
+
+// NewCore makes the Core of a member whose journal was recovered.
+func NewCore(o CoreOptions) (*Core, error) {
+	a := journal.Member(o.Journal)
+	if a == nil || o.ID == 0 {
+		return nil, fmt.Errorf("member %d: the journal %s belongs to no cluster, or the id is 0", o.ID,
+			o.Journal.Path)
+	}
+	s, err := newStorage(a)
+	if err != nil {
+		return nil, fmt.Errorf("member %d: %w", o.ID, err)
+	}
+	c := &Core{ID: o.ID, storage: s, propose: o.propose, term: s.hard.GetTerm(), last: s.last.Index,
+		applied: s.hard.GetCommit(), conf: s.conf}
+	if c.propose == nil {
+		c.propose = c.take
+	}
+	c.raw, err = raft.NewRawNode(&raft.Config{ID: o.ID, Storage: s, Applied: c.applied,
+		ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
+		PreVote: true, CheckQuorum: true, StepDownOnRemoval: true,
+		AsyncStorageWrites: true, DisableProposalForwarding: true,
+		MaxSizePerMsg: messageBytes, MaxInflightMsgs: inflight, MaxInflightBytes: inflightBytes,
+		MaxCommittedSizePerReady: committedBytes, MaxUncommittedEntriesSize: uncommitted,
+		Logger: &logger{cmp.Or(o.Log, slog.Default())}})
+	if err != nil {
+		return nil, fmt.Errorf("member %d: %w", o.ID, err)
+	}
+	return c, nil
+}
+
+// Tick tells that time passes.
+func (c *Core) Tick() { c.raw.Tick() }
+
+// Step takes a message of another member. What a stranger or a former member sends is dropped.
+func (c *Core) Step(m *pb.Message) {
+	if m.GetType() == pb.MsgSnap || m.GetType() == pb.MsgProp {
+		return // neither is ever sent
+	}
+	_ = c.raw.Step(m) // its errors are of messages that count for nothing
+}
+
+// Unreachable tells that messages to a member get lost.
+func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
+
+// Transfer hands the leadership over to another voter, if this member leads and that one keeps up.
+func (c *Core) Transfer(to uint64) { c.raw.TransferLeader(to) }
+
+// The changes of membership.
+const (
+	AddLearner = pb.ConfChangeAddLearnerNode // it gets all entries and has no vote
+	Promote    = pb.ConfChangeAddNode        // it has a vote
+	Remove     = pb.ConfChangeRemoveNode     // for ever: an id is never used again
+)
+
+// ErrChange is the error of a change of membership that cannot be made now.
+var ErrChange = errors.New("the members cannot be changed now")
+
+// Change proposes a change of one member. It takes effect when it is committed, and may be
+// forgotten if the leadership is lost before. Only a member that may append can propose one, once
+// the change before it is committed. Whether a learner has enough to be promoted is for the caller
+// to judge: Match tells.
+func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
+	if c.lead == nil || c.changed > c.applied {
+		return ErrChange
+	}
+	voters, learns := c.conf.GetVoters(), slices.Contains(c.conf.GetLearners(), id)
+	votes := slices.Contains(voters, id)
+	switch {
+	case what == AddLearner && (votes || learns):
+		return fmt.Errorf("%w: %d is a member", ErrChange, id)
+	case what == Promote && !learns:
+		return fmt.Errorf("%w: %d is no learner", ErrChange, id)
+	case what == Remove && !votes && !learns:
+		return fmt.Errorf("%w: %d is no member", ErrChange, id)
+	case what == Remove && votes && len(voters) == 1:
+		return fmt.Errorf("%w: %d is the last voter", ErrChange, id)
+	}
+	err := c.raw.ProposeConfChange(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrChange, err)
+	}
+	c.changed = math.MaxUint64 // Ready knows the entry
+	return nil
+}
+
+// take proposes a frame of a Lead.
+func (c *Core) take(l *Lead, p proposal) error {
+	if c.failed != nil {
+		l.end(c.failed)
+	}
+	if c.lead != l {
+		l.end(ErrLost)
+	} else if err := c.raw.Propose(p.bytes); err != nil {
+		// What comes after a frame that was dropped cannot follow: the Lead is over. Another begins
+		// when all that is in the log is committed.
+		c.close(fmt.Errorf("%w: frame %d: %w", ErrLost, p.head.Frame, err))
+	} else {
+		l.own = append(l.own, p)
+		return nil
+	}
+	_, over := l.Committed()
+	return over
+}
+
+// close ends the Lead, if there is one.
+func (c *Core) close(why error) {
+	if c.lead != nil {
+		c.lead.end(why)
+		c.lead = nil
+	}
+}
+
+// Ready is what is to be done because of the calls before. The error is final: the journal and the
+// agreement do not fit.
+func (c *Core) Ready() (w Work, err error) {
+	for c.failed == nil && c.raw.HasReady() {
+		rd := c.raw.Ready()
+		if rd.HardState != nil {
+			c.term = rd.HardState.GetTerm()
+		}
+		if rd.SoftState != nil {
+			c.leader = rd.SoftState.RaftState == raft.StateLeader
+		}
+		if c.lead != nil && (!c.leader || c.lead.Term != c.term) {
+			c.close(ErrLost)
+		}
+		for _, m := range rd.Messages {
+			switch m.GetTo() {
+			case raft.LocalAppendThread:
+				w.Write = append(w.Write, c.write(m))
+			case raft.LocalApplyThread:
+				c.commit(m)
+			default:
+				w.Send = append(w.Send, m)
+			}
+		}
+		if c.lead != nil && rd.HardState != nil {
+			c.lead.advance(rd.HardState.GetCommit())
+		}
+	}
+	if c.lead == nil && c.failed == nil && c.mayLead() {
+		_, head := c.storage.agreed.Committed()
+		c.lead = newLead(c.term, head, c.propose)
+		w.Lead = c.lead
+	}
+	if c.failed != nil {
+		c.close(c.failed)
+	}
+	return w, c.failed
+}
+
+// mayLead reports whether this member leads, and all that is in the log is committed and applied:
+// the last leaders' entries, and one of its own term.
+func (c *Core) mayLead() bool {
+	return c.leader && c.own == c.term && c.applied == c.last &&
+		c.raw.BasicStatus().LeadTransferee == raft.None
+}
+
+// write makes a Write of what the library wants to be stored.
+func (c *Core) write(m *pb.Message) *Write {
+	w := &Write{storage: c.storage, by: c.ID, entries: m.GetEntries(), after: m.GetResponses()}
+	if m.Term != nil {
+		w.Ballot = journal.Ballot{Term: m.GetTerm(), Vote: m.GetVote(), Commit: m.GetCommit()}
+	}
+	for _, e := range w.entries {
+		row := toJournal(e)
+		c.last = e.GetIndex()
+		if row.Kind != 0 {
+			c.changed = c.last
+		}
+		if l := c.lead; l != nil && len(l.own) > 0 && e.GetTerm() == l.Term &&
+			e.GetType() == pb.EntryNormal && len(e.GetData()) > 0 {
+			row.Head = l.own[0].head
+			l.own = l.own[1:]
+			l.waiting = append(l.waiting, inLog{e.GetIndex(), row.Head.Frame})
+		}
+		w.Entries = append(w.Entries, row)
+	}
+	return w
+}
+
+// commit takes entries that are committed and on this member's disk.
+func (c *Core) commit(m *pb.Message) {
+	for _, e := range m.GetEntries() {
+		row := toJournal(e)
+		if err := c.storage.agreed.Commit(&row); err != nil {
+			c.failed = fmt.Errorf("member %d: %w", c.ID, err)
+			return
+		}
+		c.applied, c.own = e.GetIndex(), e.GetTerm()
+		if row.Kind == 0 {
+			continue
+		}
+		change, err := changeOf(row.Kind, row.Data)
+		if err != nil {
+			c.failed = fmt.Errorf("member %d: entry %d: %w", c.ID, row.Index, err)
+			return
+		}
+		c.conf = c.raw.ApplyConfChange(change)
+	}
+	for _, r := range m.GetResponses() {
+		_ = c.raw.Step(r)
+	}
+}
+
+// Begin gives the Write to the journal.
+func (w *Write) Begin() error {
+	if err := w.storage.agreed.Write(w.Entries, w.Ballot); err != nil {
+		return err
+	}
+	w.storage.note(w.entries)
+	return nil
+}
+
+// Settle waits until the Write is durable.
+func (w *Write) Settle() error { return w.storage.agreed.Settle() }
+
+// Answers are the messages to other members that may leave once the Write is durable.
+func (w *Write) Answers() (send []*pb.Message) {
+	for _, m := range w.after {
+		if m.GetTo() != w.by {
+			send = append(send, m)
+		}
+	}
+	return send
+}
+
+// Written tells the Core that a Write is durable.
+func (c *Core) Written(w *Write) {
+	for _, m := range w.after {
+		if m.GetTo() == c.ID {
+			_ = c.raw.Step(m)
+		}
+	}
+}
+
+// Standing says how a member sees the cluster.
+type Standing struct {
+	ID, Term, Leader uint64 // Leader is 0 if none is known
+	Leads            bool
+	Last, Applied    uint64 // indexes
+	Voters, Learners []uint64
+	Head             engine.Head // of the frames committed
+}
+
+// Standing says how this member sees the cluster.
+func (c *Core) Standing() Standing {
+	b := c.raw.BasicStatus()
+	_, head := c.storage.agreed.Committed()
+	return Standing{ID: c.ID, Term: b.HardState.GetTerm(), Leader: b.Lead, Leads: c.leader,
+		Last: c.last, Applied: c.applied, Head: head, Voters: c.conf.GetVoters(),
+		Learners: c.conf.GetLearners()}
+}
+
+// Match is how far the log of a member is known to be that of this one, which leads; 0 if it is
+// unknown.
+func (c *Core) Match(id uint64) uint64 {
+	if p, ok := c.raw.Status().Progress[id]; ok {
+		return p.Match
+	}
+	return 0
+}
+
+// Genesis are the first words of a cluster, whose first voters have equal journals that end with
+// head, and the Ballot with which all of them begin: for journal.Enroll.
+func Genesis(head engine.Head, voters ...uint64) (
+	words []journal.Entry, b journal.Ballot, err error) {
+	b = journal.Ballot{Term: max(1, head.Epoch), Commit: head.Frame + uint64(len(voters))}
+	for i, id := range voters {
+		data, err := proto.Marshal(&pb.ConfChange{Type: Promote.Enum(), NodeId: new(id)})
+		if err != nil {
+			return nil, b, err
+		}
+		words = append(words, journal.Entry{Kind: byte(pb.EntryConfChange), Data: data,
+			EntryID: journal.EntryID{Index: head.Frame + uint64(i) + 1, Term: b.Term}})
+	}
+	return words, b, nil
+}

@@ -1,0 +1,313 @@
+package raft
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// NetworkOptions make a Network.
+type NetworkOptions struct {
+	ID      uint64 // of this member
+	Cluster uint64 // ID of the cluster's journal
+	// TLS has this member's certificate, and in RootCAs and ClientCAs the cluster's authority. A
+	// certificate names its member by MemberName.
+	TLS *tls.Config
+	// Receive takes each message, and loses it rather than wait.
+	Receive func(m *pb.Message)
+	// Unreachable is called when messages to a member got lost; nil: nobody wants to know.
+	Unreachable func(id uint64)
+	Log         *slog.Logger // not nil
+}
+
+// Network carries messages between members, on one connection in each direction between two of
+// them. Both ends prove who they are. A message that cannot be sent at once is lost.
+type Network struct {
+	o       NetworkOptions
+	closing chan struct{}
+	joined  sync.WaitGroup
+
+	mu      sync.Mutex
+	members map[uint64]*route
+	open    map[net.Conn]bool
+	closed  bool
+}
+
+// route is the way to a member.
+type route struct {
+	id      uint64
+	address string
+	queue   chan *pb.Message
+	gone    chan struct{}
+}
+
+const (
+	// queued bounds the messages that wait for a connection to one member.
+	queued = 4096
+	// longest bounds one message: a frame of one Command with all its Events is the largest.
+	longest = 64 << 20
+	// dialTime is how long a connection may take, redial the pause between two attempts.
+	dialTime = time.Second
+	redial   = 20 * time.Millisecond
+	// sendTime is how long one write may take before the connection is given up.
+	sendTime = 10 * time.Second
+	// connections bounds the open ones: a cluster needs two for each other member.
+	connections = 256
+	// buffered is the size of a connection's buffers.
+	buffered = 256 << 10
+)
+
+// MemberName is the name in a member's certificate.
+func MemberName(cluster, id uint64) string {
+	return fmt.Sprintf("member-%d.%016x.clobd", id, cluster)
+}
+
+// NewNetwork makes a Network without members.
+func NewNetwork(o NetworkOptions) *Network {
+	return &Network{o: o, closing: make(chan struct{}), members: map[uint64]*route{},
+		open: map[net.Conn]bool{}}
+}
+
+// Route sets the address of a member, and begins to connect. An empty address ends that.
+func (n *Network) Route(id uint64, address string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if old := n.members[id]; old != nil {
+		if old.address == address {
+			return
+		}
+		close(old.gone)
+		delete(n.members, id)
+	}
+	if n.closed || address == "" || id == n.o.ID {
+		return
+	}
+	r := &route{id, address, make(chan *pb.Message, queued), make(chan struct{})}
+	n.members[id] = r
+	n.joined.Go(func() { n.carry(r) })
+}
+
+// Send takes a message to another member, and loses it rather than wait.
+func (n *Network) Send(m *pb.Message) {
+	n.mu.Lock()
+	r := n.members[m.GetTo()]
+	n.mu.Unlock()
+	if r == nil {
+		return
+	}
+	select {
+	case r.queue <- m:
+	default:
+		n.lost(r)
+	}
+}
+
+func (n *Network) lost(r *route) {
+	if n.o.Unreachable != nil {
+		n.o.Unreachable(r.id)
+	}
+}
+
+// carry sends what is queued for a member, until that has no route any more.
+func (n *Network) carry(r *route) {
+	for {
+		c, err := n.dial(r)
+		if err == nil {
+			err = n.stream(r, c)
+			n.forget(c)
+		}
+		select {
+		case <-r.gone:
+			return
+		case <-n.closing:
+			return
+		case <-time.After(redial):
+		}
+		n.o.Log.Debug("no connection to a member", "member", r.id, "address", r.address, "error", err)
+		n.lost(r)
+	}
+}
+
+// dial connects to a member, and makes sure that it is that one.
+func (n *Network) dial(r *route) (net.Conn, error) {
+	t := n.o.TLS.Clone()
+	t.ServerName, t.MinVersion = MemberName(n.o.Cluster, r.id), tls.VersionTLS13
+	d := &net.Dialer{Timeout: dialTime}
+	c, err := tls.DialWithDialer(d, "tcp", r.address, t)
+	if err != nil {
+		return nil, err
+	}
+	if !n.keep(c, nil) {
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+// stream writes what is queued until something fails. What comes together is sent together.
+func (n *Network) stream(r *route, c net.Conn) error {
+	w := bufio.NewWriterSize(c, buffered)
+	var buf []byte
+	put := func(m *pb.Message) (err error) {
+		if buf, err = (proto.MarshalOptions{}).MarshalAppend(append(buf[:0], 0, 0, 0, 0), m); err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint32(buf, uint32(len(buf)-4))
+		_, err = w.Write(buf)
+		return err
+	}
+	for {
+		var err error
+		select {
+		case m := <-r.queue:
+			if err = c.SetWriteDeadline(time.Now().Add(sendTime)); err == nil {
+				err = put(m)
+			}
+		case <-r.gone:
+			return nil
+		case <-n.closing:
+			return nil
+		}
+		for more := true; more && err == nil; {
+			select {
+			case m := <-r.queue:
+				err = put(m)
+			default:
+				more = false
+			}
+		}
+		if err == nil {
+			err = w.Flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Serve takes connections of other members until Close. It returns nil then.
+func (n *Network) Serve(l net.Listener) error {
+	t := n.o.TLS.Clone()
+	t.ClientAuth, t.MinVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS13
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-n.closing:
+		case <-stop:
+		}
+		l.Close()
+	}()
+	for {
+		c, err := l.Accept()
+		select {
+		case <-n.closing:
+			if err == nil {
+				c.Close()
+			}
+			return nil
+		default:
+		}
+		if err != nil {
+			return fmt.Errorf("accept members: %w", err)
+		}
+		n.keep(c, func() {
+			defer n.forget(c)
+			err := n.receive(tls.Server(c, t))
+			n.o.Log.Debug("a member's connection ends", "from", c.RemoteAddr().String(), "error", err)
+		})
+	}
+}
+
+// errStranger is the error of a connection from somebody who is no member.
+var errStranger = errors.New("the certificate is not that of the member who speaks")
+
+// receive reads a member's messages. It takes those only that are from the member whom the
+// certificate names, and for this one.
+func (n *Network) receive(c *tls.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(dialTime)); err != nil {
+		return err
+	}
+	if err := c.Handshake(); err != nil {
+		return err
+	}
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	names := c.ConnectionState().PeerCertificates[0].DNSNames
+	in := bufio.NewReaderSize(c, buffered)
+	from := uint64(0)
+	var buf []byte
+	for {
+		var size [4]byte
+		if _, err := io.ReadFull(in, size[:]); err != nil {
+			return err
+		}
+		length := int(binary.LittleEndian.Uint32(size[:]))
+		if length > longest {
+			return fmt.Errorf("a message of %d bytes", length)
+		}
+		buf = slices.Grow(buf[:0], length)[:length]
+		if _, err := io.ReadFull(in, buf); err != nil {
+			return err
+		}
+		m := new(pb.Message) // copies what it needs of buf
+		if err := proto.Unmarshal(buf, m); err != nil {
+			return err
+		}
+		if from == 0 && slices.Contains(names, MemberName(n.o.Cluster, m.GetFrom())) {
+			from = m.GetFrom()
+		}
+		if from == 0 || m.GetFrom() != from || m.GetTo() != n.o.ID {
+			return fmt.Errorf("%w: from %d to %d", errStranger, m.GetFrom(), m.GetTo())
+		}
+		n.o.Receive(m)
+	}
+}
+
+// keep notes an open connection and, for one that was accepted, serves it in a goroutine. It closes
+// the connection and returns false if the Network is closed, or if there are too many.
+func (n *Network) keep(c net.Conn, serve func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || serve != nil && len(n.open) >= connections {
+		c.Close()
+		return false
+	}
+	n.open[c] = true
+	if serve != nil {
+		n.joined.Go(serve)
+	}
+	return true
+}
+
+func (n *Network) forget(c net.Conn) {
+	n.mu.Lock()
+	delete(n.open, c)
+	n.mu.Unlock()
+	c.Close()
+}
+
+// Close ends all connections.
+func (n *Network) Close() {
+	n.mu.Lock()
+	if !n.closed {
+		n.closed = true
+		close(n.closing)
+		for c := range n.open {
+			c.Close()
+		}
+	}
+	n.mu.Unlock()
+	n.joined.Wait()
+}

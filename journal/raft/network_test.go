@@ -1,0 +1,196 @@
+package raft
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"log/slog"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// authority makes the certificates of a cluster.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{t: t, pool: x509.NewCertPool()}
+	a.cert, a.key = a.make(&x509.Certificate{IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}, nil)
+	a.pool.AddCert(a.cert)
+	return a
+}
+
+// make makes a certificate, signed by the authority or, without one, by itself.
+func (a *authority) make(c *x509.Certificate, by *authority) (
+	*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := c, key
+	if by != nil {
+		parent, signer = by.cert, by.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return made, key
+}
+
+// member is what a member with that name uses.
+func (a *authority) member(cluster, id uint64) *tls.Config {
+	a.t.Helper()
+	c, key := a.make(&x509.Certificate{DNSNames: []string{MemberName(cluster, id)},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}, a)
+	return &tls.Config{RootCAs: a.pool, ClientCAs: a.pool,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{c.Raw}, PrivateKey: key}}}
+}
+
+// listen serves a network on a port of this machine.
+func listen(t testing.TB, n *Network) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.Serve(l) }()
+	t.Cleanup(func() {
+		n.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// connect gives the members real connections.
+func (c *cluster) connect() map[uint64]*Network {
+	c.t.Helper()
+	a, networks, addresses := newAuthority(c.t), map[uint64]*Network{}, map[uint64]string{}
+	for _, x := range c.nodes {
+		n := NewNetwork(NetworkOptions{ID: x.id, Cluster: clusterID, TLS: a.member(clusterID, x.id),
+			Receive: x.member.Receive, Unreachable: x.member.Unreachable,
+			Log: slog.New(slog.DiscardHandler)})
+		networks[x.id], addresses[x.id] = n, listen(c.t, n)
+	}
+	for _, n := range networks {
+		for id, address := range addresses {
+			n.Route(id, address)
+		}
+	}
+	c.mu.Lock()
+	c.over = func(m *pb.Message) { networks[m.GetFrom()].Send(m) }
+	c.mu.Unlock()
+	return networks
+}
+
+// TestNetwork: members agree over TCP, also after every connection was cut.
+func TestNetwork(t *testing.T) {
+	c := newCluster(t, 1, 2, 3)
+	networks := c.connect()
+	_, w := c.leader(nil)
+	frames := w.write(t, 30)
+	for _, n := range networks {
+		n.mu.Lock()
+		for open := range n.open {
+			open.Close()
+		}
+		n.mu.Unlock()
+	}
+	if l, over := w.Committed(); over != nil {
+		t.Fatal("the leader gave up", l, over)
+	}
+	frames = append(frames, w.write(t, 30)...)
+	for _, x := range c.nodes {
+		x.holds(1, frames)
+	}
+}
+
+// TestStrangers: who is not the member whom it says it is, or not of this cluster, gets no message
+// in.
+func TestStrangers(t *testing.T) {
+	a, other := newAuthority(t), newAuthority(t)
+	got := make(chan *pb.Message, 10)
+	n := NewNetwork(NetworkOptions{ID: 1, Cluster: clusterID, TLS: a.member(clusterID, 1),
+		Receive: func(m *pb.Message) { got <- m }, Log: slog.New(slog.DiscardHandler)})
+	address := listen(t, n)
+	message := func(from, to uint64) *pb.Message {
+		return &pb.Message{Type: pb.MsgHeartbeat.Enum(), From: new(from), To: new(to)}
+	}
+	speak := func(config *tls.Config, m *pb.Message) {
+		config.InsecureSkipVerify = true
+		c, err := tls.Dial("tcp", address, config)
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
+		if _, err := c.Write(b); err != nil {
+			return
+		}
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_, _ = c.Read(make([]byte, 1)) // until it is closed
+	}
+	speak(a.member(clusterID, 2), message(2, 1))
+	select {
+	case m := <-got:
+		if m.GetFrom() != 2 {
+			t.Fatal(m)
+		}
+	case <-time.After(soon):
+		t.Fatal("a member is not heard")
+	}
+	speak(a.member(clusterID, 2), message(3, 1))     // says that it is another one
+	speak(a.member(clusterID, 2), message(2, 7))     // speaks to another one
+	speak(a.member(clusterID+1, 2), message(2, 1))   // of another cluster
+	speak(other.member(clusterID, 2), message(2, 1)) // of another authority
+	speak(&tls.Config{}, message(2, 1))              // without a certificate
+	if len(got) > 0 {
+		t.Errorf("a stranger is heard: %v", <-got)
+	}
+	// And no member speaks to a stranger.
+	lost := make(chan uint64, 100)
+	x := NewNetwork(NetworkOptions{ID: 2, Cluster: clusterID, TLS: a.member(clusterID, 2),
+		Receive:     func(*pb.Message) {},
+		Unreachable: func(id uint64) { lost <- id }, Log: slog.New(slog.DiscardHandler)})
+	defer x.Close()
+	x.Route(3, address) // member 1 lives there
+	x.Send(message(2, 3))
+	select {
+	case <-lost:
+	case <-time.After(soon):
+		t.Fatal("nobody is missed")
+	}
+	if len(got) > 0 {
+		t.Errorf("member 1 heard what was for member 3: %v", <-got)
+	}
+}

@@ -1,0 +1,282 @@
+package raft
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"clobd/journal"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// Options make a Peer.
+type Options struct {
+	ID      uint64
+	Journal *journal.Journal // recovered, and a member's
+	// Send takes a message to another member, and loses it rather than wait.
+	Send func(m *pb.Message)
+	// Lead is called when this member may append. It must not wait.
+	Lead func(l *Lead)
+	// Tick is the unit of time: a leader is missed after 10 to 20. Default 50 ms.
+	Tick time.Duration
+	Log  *slog.Logger
+}
+
+// Peer runs a Core: one goroutine owns it, one writes the journal, one waits for its syncs, and
+// one writes the mark behind.
+type Peer struct {
+	o        Options
+	core     *Core
+	received chan *pb.Message
+	proposed chan offer
+	written  chan *Write // settled
+	begin    chan *Write // to be written
+	settle   chan *Write // begun
+	asked    chan func() // carried out by the Core's goroutine
+	closing  chan struct{}
+	once     sync.Once
+	ended    chan struct{}
+
+	mu     sync.Mutex
+	failed error
+}
+
+// offer is a frame on its way from Lead.Append to the Core.
+type offer struct {
+	lead *Lead
+	proposal
+}
+
+const (
+	// messages bounds what waits for the Core. What comes when it is full gets lost, as on a network.
+	messages = 4096
+	// offers bounds the frames that wait for the Core; the writer has fewer in flight.
+	offers = 64
+	// turn is how much the Core takes in before it carries out what follows.
+	turn = 128
+	// noteGap is the pause between two writes of the mark, which leaves the disk to the log; noteIdle
+	// is how often nothing new is looked for.
+	noteGap  = 2 * time.Millisecond
+	noteIdle = 20 * time.Millisecond
+)
+
+// ErrClosed is the error of a Peer that was closed.
+var ErrClosed = errors.New("member is closed")
+
+// NewPeer makes a member of a cluster. Run does the work.
+func NewPeer(o Options) (*Peer, error) {
+	if o.Tick == 0 {
+		o.Tick = 50 * time.Millisecond
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	m := &Peer{o: o, received: make(chan *pb.Message, messages), proposed: make(chan offer, offers),
+		written: make(chan *Write, messages), begin: make(chan *Write, messages),
+		settle: make(chan *Write, messages), asked: make(chan func(), offers),
+		closing: make(chan struct{}), ended: make(chan struct{})}
+	var err error
+	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, propose: m.propose})
+	return m, err
+}
+
+// propose is called by Lead.Append.
+func (m *Peer) propose(l *Lead, p proposal) error {
+	select {
+	case m.proposed <- offer{l, p}:
+		return nil
+	case <-m.closing:
+		l.end(fmt.Errorf("%w: %w", ErrLost, ErrClosed))
+		_, over := l.Committed()
+		return over
+	}
+}
+
+// Receive takes a message of another member, and loses it rather than wait.
+func (m *Peer) Receive(message *pb.Message) {
+	select {
+	case m.received <- message:
+	default:
+	}
+}
+
+// Unreachable tells that messages to a member get lost, if there is time for that.
+func (m *Peer) Unreachable(id uint64) {
+	select {
+	case m.asked <- func() { m.core.Unreachable(id) }:
+	default:
+	}
+}
+
+// Ask calls a function with the Core, in the Core's goroutine, and waits for it.
+func (m *Peer) Ask(f func(c *Core)) error {
+	done := make(chan struct{})
+	select {
+	case m.asked <- func() { f(m.core); close(done) }:
+	case <-m.ended:
+		return ErrClosed
+	}
+	select {
+	case <-done:
+		return nil
+	case <-m.ended:
+		return ErrClosed
+	}
+}
+
+// Run takes part until Close. It returns nil then, and else why this member cannot go on.
+func (m *Peer) Run() error {
+	var joined sync.WaitGroup
+	joined.Go(m.write)
+	joined.Go(m.wait)
+	joined.Go(m.note)
+	m.loop()
+	close(m.begin)
+	joined.Wait()
+	m.core.close(fmt.Errorf("%w: %w", ErrLost, ErrClosed))
+	close(m.ended)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
+}
+
+// Close ends Run, which must have been called, and waits for it. The journal is the caller's to
+// close, afterwards.
+func (m *Peer) Close() {
+	m.stop(nil)
+	<-m.ended
+}
+
+// stop ends all goroutines, for the first reason given.
+func (m *Peer) stop(why error) {
+	m.mu.Lock()
+	if m.failed == nil {
+		m.failed = why
+	}
+	m.mu.Unlock()
+	m.once.Do(func() { close(m.closing) })
+}
+
+// loop is the Core's goroutine.
+func (m *Peer) loop() {
+	tick := time.NewTicker(m.o.Tick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.closing:
+			return
+		case <-tick.C:
+			m.core.Tick()
+		case x := <-m.received:
+			m.core.Step(x)
+		case x := <-m.written:
+			m.core.Written(x)
+		case x := <-m.proposed:
+			_ = m.core.take(x.lead, x.proposal) // the Lead has the error
+		case f := <-m.asked:
+			f()
+		}
+		m.more()
+		w, err := m.core.Ready()
+		if err != nil {
+			m.stop(err)
+			return
+		}
+		m.carryOut(w)
+	}
+}
+
+// more takes in what else has come, so that one Write holds much.
+func (m *Peer) more() {
+	for range turn {
+		select {
+		case x := <-m.received:
+			m.core.Step(x)
+		case x := <-m.written:
+			m.core.Written(x)
+		case x := <-m.proposed:
+			_ = m.core.take(x.lead, x.proposal)
+		default:
+			return
+		}
+	}
+}
+
+// carryOut does what the Core wants.
+func (m *Peer) carryOut(w Work) {
+	for _, x := range w.Send {
+		m.o.Send(x)
+	}
+	for _, x := range w.Write {
+		for sent := false; !sent; {
+			select {
+			case m.begin <- x:
+				sent = true
+			case done := <-m.written: // so that a full channel never holds the other one up
+				m.core.Written(done)
+			case <-m.closing:
+				return
+			}
+		}
+	}
+	if w.Lead != nil {
+		m.o.Lead(w.Lead)
+	}
+}
+
+// write gives the Writes to the journal.
+func (m *Peer) write() {
+	defer close(m.settle)
+	for w := range m.begin {
+		if err := w.Begin(); err != nil {
+			m.stop(err)
+			return
+		}
+		select {
+		case m.settle <- w:
+		case <-m.closing:
+			return
+		}
+	}
+}
+
+// wait waits until each Write is durable, and then lets its answers leave.
+func (m *Peer) wait() {
+	for w := range m.settle {
+		if err := w.Settle(); err != nil {
+			m.stop(err)
+			return
+		}
+		for _, x := range w.Answers() {
+			m.o.Send(x)
+		}
+		select {
+		case m.written <- w:
+		case <-m.closing:
+		}
+	}
+}
+
+// note writes the mark, soon after what it speaks of.
+func (m *Peer) note() {
+	a := journal.Member(m.o.Journal)
+	for {
+		wrote, err := a.Note()
+		if err != nil {
+			m.stop(err)
+			return
+		}
+		pause := noteGap
+		if !wrote {
+			pause = noteIdle
+		}
+		select {
+		case <-m.closing:
+			return
+		case <-time.After(pause):
+		}
+	}
+}

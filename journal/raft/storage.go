@@ -1,0 +1,195 @@
+package raft
+
+import (
+	"fmt"
+	"sync"
+
+	"clobd/journal"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/confchange"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+// storage shows a member's journal to the library: it is a raft.Storage. The newest entries are in
+// memory, in the same bytes that were written; older ones are read from the database. The whole log
+// is kept, so that every member can be brought up to date with entries, and no snapshot is needed.
+// The Core's goroutine reads, and the one that writes calls note.
+type storage struct {
+	agreed *journal.Agreed
+	hard   *pb.HardState // at the start
+	conf   *pb.ConfState // at the start: after the last entry committed
+
+	mu     sync.Mutex
+	last   journal.EntryID
+	recent []*pb.Entry // the last entries
+	bytes  int         // of their data
+}
+
+// recentBytes bounds the entries in memory.
+const recentBytes = 8 << 20
+
+// newStorage reads what the journal says of the cluster.
+func newStorage(a *journal.Agreed) (*storage, error) {
+	b := a.Ballot()
+	commit, _ := a.Committed()
+	s := &storage{agreed: a, last: a.Last()}
+	s.hard = &pb.HardState{Term: new(b.Term), Vote: new(b.Vote), Commit: new(commit)}
+	words, err := a.Words(commit)
+	if err != nil {
+		return nil, fmt.Errorf("read the members: %w", err)
+	}
+	s.conf, err = members(words)
+	return s, err
+}
+
+// members carries out the changes of membership in words, from none at all on.
+func members(words []journal.Entry) (*pb.ConfState, error) {
+	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
+	for i := range words {
+		change, err := changeOf(words[i].Kind, words[i].Data)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d: %w", words[i].Index, err)
+		}
+		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
+		if err != nil {
+			return nil, fmt.Errorf("entry %d changes the members: %w", words[i].Index, err)
+		}
+	}
+	return c.Tracker.ConfState(), nil
+}
+
+// changeOf reads a change of one member.
+func changeOf(kind byte, data []byte) (*pb.ConfChange, error) {
+	c := new(pb.ConfChange)
+	if pb.EntryType(kind) != pb.EntryConfChange {
+		return nil, fmt.Errorf("words of the unknown kind %d", kind)
+	}
+	if err := proto.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("a change of members is malformed: %w", err)
+	}
+	return c, nil
+}
+
+// note remembers entries that were written.
+func (s *storage) note(entries []*pb.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := entries[0].GetIndex()
+	for n := len(s.recent); n > 0 && s.recent[n-1].GetIndex() >= first; n-- {
+		s.bytes -= len(s.recent[n-1].GetData())
+		s.recent = s.recent[:n-1]
+	}
+	for _, e := range entries {
+		s.recent = append(s.recent, e)
+		s.bytes += len(e.GetData())
+	}
+	e := entries[len(entries)-1]
+	s.last = journal.EntryID{Index: e.GetIndex(), Term: e.GetTerm()}
+	drop := 0
+	for s.bytes > recentBytes && drop < len(s.recent)-1 {
+		s.bytes -= len(s.recent[drop].GetData())
+		drop++
+	}
+	clear(s.recent[:drop])
+	s.recent = s.recent[drop:]
+}
+
+// InitialState is what the journal said at the start.
+func (s *storage) InitialState() (*pb.HardState, *pb.ConfState, error) {
+	return s.hard, s.conf, nil
+}
+
+// FirstIndex is the first entry's.
+func (s *storage) FirstIndex() (uint64, error) { return 1, nil }
+
+// LastIndex is that of the last entry written.
+func (s *storage) LastIndex() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.Index, nil
+}
+
+// Term is the term of an entry.
+func (s *storage) Term(index uint64) (uint64, error) {
+	s.mu.Lock()
+	last, e := s.last, s.look(index)
+	s.mu.Unlock()
+	switch {
+	case index > last.Index:
+		return 0, raft.ErrUnavailable
+	case index == last.Index:
+		return last.Term, nil
+	case e != nil:
+		return e.GetTerm(), nil
+	}
+	return s.agreed.Term(index)
+}
+
+// look is an entry that is in memory, or nil. Callers hold mu.
+func (s *storage) look(index uint64) *pb.Entry {
+	if len(s.recent) == 0 || index < s.recent[0].GetIndex() || index > s.last.Index {
+		return nil
+	}
+	return s.recent[index-s.recent[0].GetIndex()]
+}
+
+// Entries are the entries from low on and before high, at least one, and as many as most bytes
+// hold.
+func (s *storage) Entries(low, high, most uint64) ([]*pb.Entry, error) {
+	s.mu.Lock()
+	if high > s.last.Index+1 {
+		s.mu.Unlock()
+		return nil, raft.ErrUnavailable
+	}
+	var found []*pb.Entry
+	size := uint64(0)
+	for i := low; i < high; i++ {
+		e := s.look(i)
+		if e == nil {
+			break
+		}
+		if size += uint64(proto.Size(e)); len(found) > 0 && size > most {
+			break
+		}
+		found = append(found, e)
+	}
+	if len(s.recent) > 0 {
+		high = min(high, s.recent[0].GetIndex())
+	}
+	s.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	entries, err := s.agreed.Entries(low, high, most)
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		found = append(found, toLibrary(&entries[i]))
+	}
+	return found, nil
+}
+
+func toLibrary(e *journal.Entry) *pb.Entry {
+	to := &pb.Entry{Index: new(e.Index), Term: new(e.Term), Type: pb.EntryType(e.Kind).Enum()}
+	if len(e.Data) > 0 {
+		to.Data = e.Data
+	}
+	return to
+}
+
+func toJournal(e *pb.Entry) journal.Entry {
+	return journal.Entry{EntryID: journal.EntryID{Index: e.GetIndex(), Term: e.GetTerm()},
+		Kind: byte(e.GetType()), Data: e.GetData()}
+}
+
+// Snapshot is never needed: all members keep the whole log.
+func (s *storage) Snapshot() (*pb.Snapshot, error) {
+	return nil, raft.ErrSnapshotTemporarilyUnavailable
+}
