@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"clobd/engine"
@@ -123,17 +124,24 @@ func TestMemberTakesBack(t *testing.T) {
 		t.Fatal("Append to a member's journal:", err)
 	}
 	shut(t, j)
-	for _, o := range []Options{{ReadOnly: true}, {Async: true}} {
-		o.Dir, o.FS = "data", fs
-		j := open(t, o)
-		if err := Member(j).Write([]Entry{{EntryID: EntryID{5, 3}}}, Ballot{}); err == nil {
-			t.Errorf("written: read-only %v, async %v", o.ReadOnly, o.Async)
-		}
-		shut(t, j)
-	}
 	refused := RescueOptions{Options: Options{Dir: "data", FS: fs, Log: quiet()}}
 	if _, err := AcceptLoss(t.Context(), refused); !errors.Is(err, errMember) {
 		t.Fatal("a rescue of a member's journal:", err)
+	}
+}
+
+// TestMemberCannotPromise: a journal that is open in another way is not written.
+func TestMemberCannotPromise(t *testing.T) {
+	fs := vfs.NewMem()
+	j, _ := member(t, fs, genesis)
+	shut(t, j)
+	for _, o := range []Options{{ReadOnly: true}, {Async: true}} {
+		o.Dir, o.FS = "data", fs
+		j := open(t, o)
+		if err := Member(j).Write([]Entry{{EntryID: EntryID{2, 3}}}, Ballot{}); err == nil {
+			t.Errorf("written: read-only %v, async %v", o.ReadOnly, o.Async)
+		}
+		shut(t, j)
 	}
 }
 
@@ -265,6 +273,10 @@ func TestMemberForgot(t *testing.T) {
 	m := newMaker(5)
 	settled(t, a, Ballot{1, 2, 1}, m.entry(2, 1))
 	short := fs.CrashClone(vfs.CrashCloneCfg{})
+	lost := &LossError{member: true}
+	if text := lost.Error(); strings.Contains(text, "recover") || !strings.Contains(text, "join") {
+		t.Error(text)
+	}
 	for what, write := range map[string]func(){
 		"an entry": func() { settled(t, a, Ballot{}, m.entry(3, 1)) },
 		"a vote":   func() { settled(t, a, Ballot{2, 3, 1}) },

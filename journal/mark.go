@@ -182,6 +182,8 @@ type LossError struct {
 	By   string      // who knows of its frame; empty: the high-water mark
 	Head engine.Head // the journal's end
 	Path string      // the database's folder
+
+	member bool // of a cluster
 }
 
 // First is the first lost Sequence.
@@ -205,6 +207,10 @@ func (e *LossError) Error() string {
 }
 
 func (e *LossError) advice() string {
+	if e.member {
+		return "nothing was changed: this member must not vote any more; it can join the cluster again " +
+			"as a new member"
+	}
 	return "nothing was changed: keep the folder and restore it from a copy that has them, or go on " +
 		"without them by clobd recover --accept-loss"
 }
@@ -254,7 +260,8 @@ func (j *Journal) checkMark(head engine.Head) error {
 		far = Witness{Mark: m.Mark}
 	}
 	if far.Frame > head.Frame {
-		return &LossError{Mark: far.Mark, By: far.By, Head: head, Path: j.Path}
+		return &LossError{Mark: far.Mark, By: far.By, Head: head, Path: j.Path,
+			member: j.agreed != nil}
 	}
 	if m.good == 0 && head.Frame > 0 {
 		j.Options.Log.Warn("no high-water mark: if the journal lost its end nobody knows",

@@ -39,9 +39,9 @@
 // real journal on a disk that crashes. What it adds: a network that loses, delays, doubles and
 // reorders, cuts of many shapes, pauses, clocks that jump, crashes that tear a write, flipped bits,
 // and members that leave and join. Checked: all members show the same frames, for ever; what is
-// acknowledged is on a majority's disks, and never lost; a term has one leader; an order counts once; time never runs backwards; and
-// once everything is healed, the cluster goes on and is whole. All that a disk does happens at a
-// moment that is drawn, so no goroutine decides anything.
+// acknowledged is on a majority's disks, and never lost; a term has one leader; an order counts
+// once; time never runs backwards; and once everything is healed, the cluster goes on and is whole.
+// All that a disk does happens at a moment that is drawn, so no goroutine decides anything.
 //
 // Read simulator.go (Options, Run), plan.go, then step.go, traders.go, witness.go, check.go,
 // recover.go, and the two disks, memory.go and pebble.go. Of a cluster: cluster.go, seat.go,
