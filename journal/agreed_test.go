@@ -124,13 +124,10 @@ func TestMemberTakesBack(t *testing.T) {
 		t.Fatal("Append to a member's journal:", err)
 	}
 	shut(t, j)
-	refused := RescueOptions{Options: Options{Dir: "data", FS: fs, Log: quiet()}}
-	if _, err := AcceptLoss(t.Context(), refused); !errors.Is(err, errMember) {
-		t.Fatal("a rescue of a member's journal:", err)
-	}
 }
 
-// TestMemberCannotPromise: a journal that is open in another way is not written.
+// TestMemberCannotPromise: a journal that is open in another way is not written, and nobody but the
+// other members rescues a damaged one.
 func TestMemberCannotPromise(t *testing.T) {
 	fs := vfs.NewMem()
 	j, _ := member(t, fs, genesis)
@@ -142,6 +139,10 @@ func TestMemberCannotPromise(t *testing.T) {
 			t.Errorf("written: read-only %v, async %v", o.ReadOnly, o.Async)
 		}
 		shut(t, j)
+	}
+	refused := RescueOptions{Options: Options{Dir: "data", FS: fs, Log: quiet()}}
+	if _, err := AcceptLoss(t.Context(), refused); !errors.Is(err, errMember) {
+		t.Fatal("a rescue of a member's journal:", err)
 	}
 }
 
