@@ -36,8 +36,9 @@ type patience struct {
 	leave time.Duration // for closing a database that was given up
 }
 
-// flush starts to make the index durable when Options.Flush has passed. Only one flush runs at a
-// time, because another would only add memtables.
+// flush starts to make the index durable when Options.Flush has passed, or when as many holders
+// have moved as their readers bear. Only one flush runs at a time, because another would only add
+// memtables.
 func (x *Index) flush() {
 	d := &x.durable
 	if d.done != nil {
@@ -49,7 +50,11 @@ func (x *Index) flush() {
 			return
 		}
 	}
-	if time.Since(d.began) < x.options.Flush {
+	most := holderMost
+	if x.History.walked.Load() {
+		most = holderMoves
+	}
+	if time.Since(d.began) < x.options.Flush && x.fold.ledger.moves < most {
 		return
 	}
 	if err := x.startFlush(); err != nil {
@@ -63,6 +68,8 @@ func (x *Index) startFlush() error {
 		return err
 	}
 	x.durable.began, x.durable.done, x.durable.target = time.Now(), done, x.History.Sequence()
+	x.fold.ledger.moves = 0
+	x.History.walked.Store(false)
 	x.gauges.flushes.Inc()
 	return nil
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"clobd/engine"
 	"clobd/journal"
@@ -20,6 +21,7 @@ type History struct {
 	recent  *recent
 	leaders *leaders
 	gate    disk.Gate
+	walked  atomic.Bool // a reader has walked the holders in the database since the last flush
 	progress
 }
 

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -17,7 +16,15 @@ type Holder struct {
 	Size   engine.Size
 }
 
-// list writes what changed of a position into the lists of holders.
+// A reader of the database steps over all that moved since the last flush. After such a reader,
+// holderMoves moves start a flush. holderMost moves start one without a reader, so that the first
+// reader of a list does not wait long.
+const (
+	holderMoves = 1 << 12
+	holderMost  = 1 << 16
+)
+
+// list moves a changed position among the holders. One Set and one SingleDelete vanish in a flush.
 func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
 		r, was := &p.tokens[o], p.listed[o]
@@ -25,16 +32,18 @@ func (l *ledger) list(p *position, batch *pebble.Batch) error {
 			continue
 		}
 		l.shifts = append(l.shifts, shift{token{r.Market, r.Outcome}, r.Wallet, r.Size, was})
-		key := holderKey(r.Market, r.Outcome, r.Wallet)
-		var err error
-		if r.Size == 0 {
-			err = batch.Delete(key[:], nil)
-		} else {
-			l.value = binary.AppendUvarint(l.value[:0], uint64(r.Size))
-			err = batch.Set(key[:], l.value, nil)
+		if was != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, was})
+			if err := batch.SingleDelete(key[:], nil); err != nil {
+				return err
+			}
+			l.moves++
 		}
-		if err != nil {
-			return err
+		if r.Size != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, r.Size})
+			if err := batch.Set(key[:], nil, nil); err != nil {
+				return err
+			}
 		}
 		p.listed[o] = r.Size
 	}
@@ -62,9 +71,13 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 	if r == nil {
 		most = limit
 	}
-	all, whole, err := h.largest(of, most)
+	var all []Holder
+	err := h.eachHolder(market, [2]engine.Outcome{o, o}, func(_ engine.Outcome, x Holder) bool {
+		all = append(all, x)
+		return len(all) < most
+	})
 	if r != nil {
-		h.leaders.finish(r, all, whole, err)
+		h.leaders.finish(r, all, len(all) < most, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read holders of outcome %d in market %d: %w", o, market, err)
@@ -74,26 +87,4 @@ func (h *History) Holders(market engine.MarketNo, o engine.Outcome, limit int, l
 		few = len(all)
 	}
 	return all[:min(limit, few)], nil
-}
-
-// largest returns the largest holders of a token, at most so many, and whether these are all.
-func (h *History) largest(of token, most int) (all []Holder, whole bool, err error) {
-	whole = true
-	cut := func() {
-		slices.SortFunc(all, compareHolders)
-		if len(all) > most {
-			all, whole = all[:most], false
-		}
-	}
-	err = h.eachHolder(of.market, [2]engine.Outcome{of.outcome, of.outcome},
-		func(_ engine.Outcome, x Holder) {
-			if !whole && compareHolders(x, all[most-1]) > 0 {
-				return
-			}
-			if all = append(all, x); len(all) == 2*most {
-				cut()
-			}
-		})
-	cut()
-	return all, whole, err
 }

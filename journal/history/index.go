@@ -166,7 +166,7 @@ type reached struct {
 }
 
 const (
-	indexVersion = 11       // of the layout; an index of another version is made anew
+	indexVersion = 10       // of the layout; an index of another version is made anew
 	metaPlace    = "place"  // key of reached, written in every batch
 	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
 	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
@@ -517,7 +517,7 @@ func (x *Index) next(wait bool) (b []byte, ready bool, err error) {
 const (
 	lingerTime  = 10 * time.Millisecond
 	lingerTurns = 10
-	lingerLeast = 16   // Commands that each turn must bring: a node with few has no gain
+	lingerLeast = 16   // Commands that turns must bring, on average: a node with few has no gain
 	lingerMost  = 4096 // Commands of a batch, which a caller who comes then waits for: about 10 ms
 )
 

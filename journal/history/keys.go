@@ -28,7 +28,7 @@ const (
 	spacePurse    = 'a' // collateral, by wallet
 	spaceLink     = 'l' // who trades for whom, by owner and wallet
 	spacePosition = 'p' // what a wallet has of both tokens, by wallet and market
-	spaceHolder   = 'h' // how many tokens a wallet holds, by market, outcome and wallet
+	spaceHolder   = 'h' // the holders of a token, by market, outcome, inverted size and wallet
 	spaceMove     = 'k' // splits, merges and redemptions, by wallet and Sequence
 	spaceRequest  = 'r' // the Sequence of a split, merge or redemption, by the id of the request
 	// spaceNotice: what others did to orders and markets, by day, owner, Sequence and Event.
@@ -46,7 +46,7 @@ const (
 	moveKeyLen   = 1 + 4 + 8
 	listKeyLen   = 1 + 8 + 8
 	noticeKeyLen = 1 + 4 + 4 + 8 + 4
-	holderKeyLen = 1 + 4 + 1 + 4
+	holderKeyLen = 1 + 4 + 1 + 8 + 4
 	orderKeyLen  = 1 + 32
 	chunkKeyLen  = orderKeyLen + 4
 )
@@ -118,27 +118,29 @@ func listKey(list listNo, no uint64) [listKeyLen]byte {
 	return k
 }
 
-func holderKey(m engine.MarketNo, o engine.Outcome, w engine.WalletNo) [holderKeyLen]byte {
+// holderKey inverts the size: the largest holder comes first, and of equal ones the lowest number.
+func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte {
 	k := [holderKeyLen]byte{spaceHolder}
 	binary.BigEndian.PutUint32(k[1:], uint32(m))
 	k[5] = byte(o)
-	binary.BigEndian.PutUint32(k[6:], uint32(w))
+	binary.BigEndian.PutUint64(k[6:], ^uint64(x.Size))
+	binary.BigEndian.PutUint32(k[14:], uint32(x.Wallet))
 	return k
 }
 
-// eachHolder calls visit with the holders of a market's tokens, by outcome and wallet.
+// eachHolder calls visit with the holders of a market's tokens, until it returns false.
 func (h *History) eachHolder(m engine.MarketNo, tokens [2]engine.Outcome,
-	visit func(engine.Outcome, Holder)) error {
-	from, to := holderKey(m, tokens[0], 0), holderKey(m, tokens[1], math.MaxUint32)
-	return each(h.db, from[:], append(to[:], 0), func(key, value []byte) (bool, error) {
-		c := varints{rest: value}
-		x := Holder{Size: engine.Size(c.uvarint())}
-		if len(key) != holderKeyLen || key[5] > 1 || x.Size <= 0 || c.end() != nil {
+	visit func(engine.Outcome, Holder) bool) error {
+	h.walked.Store(true)
+	from := holderKey(m, tokens[0], Holder{0, math.MaxInt64})
+	to := holderKey(m, tokens[1], Holder{math.MaxUint32, 1})
+	return each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
+		if len(key) != holderKeyLen || key[5] > 1 {
 			return false, errRow
 		}
-		x.Wallet = engine.WalletNo(binary.BigEndian.Uint32(key[6:]))
-		visit(engine.Outcome(key[5]), x)
-		return true, nil
+		return visit(engine.Outcome(key[5]), Holder{
+			engine.WalletNo(binary.BigEndian.Uint32(key[14:])),
+			engine.Size(^binary.BigEndian.Uint64(key[6:]))}), nil
 	})
 }
 

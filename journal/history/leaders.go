@@ -9,7 +9,7 @@ import (
 )
 
 // leaders keeps the largest holders of tokens that callers ask for, in memory. A reader of the
-// database looks at all holders of the token.
+// database would step over all moves since the last flush.
 //
 //	reader        begin ── iterate the database ── finish      from then on: first
 //	Index.Run     Apply ── update ── publish      Apply ── update ── publish

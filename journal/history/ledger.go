@@ -22,6 +22,7 @@ type ledger struct {
 
 	dirtyPurses    []*purse
 	dirtyPositions []*position
+	moves          int     // of holders, since the last flush
 	shifts         []shift // of holders, in this batch
 	value          []byte  // scratch
 }

@@ -314,7 +314,7 @@ func TestMoneyThatCannotBeRead(t *testing.T) {
 	const one = uint32(1)
 	position, purse := pairKey(spacePosition, one, 1), shortKey(spacePurse, one)
 	market := shortKey(spaceMarket, one)
-	quote, holder := pairKey(spacePoint, one, 5), holderKey(1, 0, 1)
+	quote, holder := pairKey(spacePoint, one, 5), holderKey(1, 0, Holder{1, engine.Unit})
 	link := pairKey(spaceLink, one, 2)
 	reads := map[string]func() error{
 		"Positions":    func() error { _, err := positions(h, 1); return err },
