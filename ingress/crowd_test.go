@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -68,7 +69,7 @@ func TestFullPoolRefusesAList(t *testing.T) {
 func TestRefusalsAreFewAtATime(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 1000"})
-	p, c := h.server.pool, h.dial(t)
+	p, c := unhurry(h.server.pool), h.dial(t)
 	leave := crowd(t, p)
 	defer leave()
 	for range cap(p.refusals) {
@@ -115,5 +116,44 @@ func TestRefusalEnds(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("somebody is turned away for ever")
 		}
+	}
+}
+
+// TestCrowdOnTheWayOut: an order that waited to be turned away is turned away if the node drains
+// meanwhile, whatever room there is: its client may see that the connection is closed. One that has
+// waited for too long does not wait for others any more.
+func TestCrowdOnTheWayOut(t *testing.T) {
+	p := newPool(1)
+	s, other := newSeat(p), newSeat(p)
+	leave := crowd(t, p)
+	defer leave()
+	var draining atomic.Bool
+	other.begins([]byte(listStart), &draining)
+	if other.refused != errPoolFull || !other.refusing.Load() {
+		t.Fatalf("%v, turned away: %v", other.refused, other.refusing.Load())
+	}
+	p.spans.refusal = time.Millisecond
+	s.begins([]byte("POST /clob/orders HTTP/1.1"), &draining)
+	if s.refused != errPoolFull || s.refusing.Load() {
+		t.Errorf("%v, turned away in turn: %v", s.refused, s.refusing.Load())
+	}
+	s.next(false)
+	p.spans.refusal = time.Hour
+	joined := make(chan struct{})
+	go func() {
+		s.begins([]byte(orderStart), &draining)
+		close(joined)
+	}()
+	time.Sleep(10 * time.Millisecond) // it waits
+	draining.Store(true)
+	leave()
+	other.release()
+	<-joined
+	if s.refused != errPoolFull {
+		t.Errorf("an order behind its client's back: %v", s.refused)
+	}
+	s.done()
+	if len(p.refusals) != 0 {
+		t.Error("somebody is turned away for ever")
 	}
 }

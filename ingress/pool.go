@@ -13,6 +13,7 @@ import (
 const (
 	poolWork     = 50 * time.Millisecond  // may wait, for each seat
 	poolPatience = time.Second            // of each piece that waits
+	poolRefusal  = 250 * time.Millisecond // until an order is turned away beside others
 	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
 	poolDear     = 2 * time.Millisecond   // it counts as no more: then the whole machine stood still
 	poolSlots    = 8192                   // of the queue, however cheap the work is
@@ -60,6 +61,7 @@ type spans struct {
 	work     time.Duration // that may wait, for one seat
 	patience time.Duration // of each piece that waits
 	reads    time.Duration // after a read, with one seat less
+	refusal  time.Duration // until an order is turned away beside others
 }
 
 // waiter is a goroutine that waits for a seat. Once the goroutine has its turn, or the error that
@@ -96,7 +98,8 @@ func (q *queue) pop() *waiter {
 
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
-		spans:    spans{work: poolWork, patience: poolPatience, reads: readsLast},
+		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast,
+			refusal: poolRefusal},
 		refusals: make(chan struct{}, max(workers/2, 1))}
 	p.cost.Store(int64(poolGuess))
 	p.read.Store(-int64(p.spans.reads))
@@ -175,16 +178,35 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	return w, nil
 }
 
-// crowded reports whether enter would refuse new work of any wallet.
-func (p *pool) crowded(proven bool) bool {
+// crowded reports whether enter would refuse new work of a wallet, so far as the queue's length
+// decides that.
+func (p *pool) crowded(wallet engine.Address, proven bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fill()
 	limit := p.capacity()
-	if proven {
+	if proven && p.wallets[wallet] == 0 {
 		limit += limit / poolShare
 	}
 	return p.waiting >= limit && !p.closed
+}
+
+// awaitRefusal waits until few others turn orders away, or for a while, and reports whether the
+// caller has a place in refusals, which it gives back.
+func (p *pool) awaitRefusal() bool {
+	select {
+	case p.refusals <- struct{}{}:
+		return true
+	default:
+	}
+	t := time.NewTimer(p.spans.refusal)
+	defer t.Stop()
+	select {
+	case p.refusals <- struct{}{}:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // refuse is how work is refused that crowded keeps out.

@@ -121,25 +121,43 @@ const (
 // waits has then cost one read of its socket. The share of the queue is that of the order before.
 // Orders that the queue has no room for are turned away by few goroutines at a time, because even
 // that is work, and the others keep Go's scheduler from those who have a seat.
-func (s *seat) begins(b []byte) {
+func (s *seat) begins(b []byte, draining *atomic.Bool) {
 	s.fresh = false
-	order := bytes.HasPrefix(b, []byte(orderStart))
-	if !order && !bytes.HasPrefix(b, []byte(listStart)) {
+	if !placesOrders(b) {
 		return
 	}
-	if s.pool.crowded(s.proven) {
-		s.pool.refusals <- struct{}{}
-		s.refusing.Store(true)
-		if s.pool.crowded(s.proven) {
+	if s.crowded() {
+		if s.refusing.Store(s.pool.awaitRefusal()); draining.Load() || s.crowded() {
+			// While the node drains, its HTTP server may have closed the connection meanwhile: an order
+			// must not enter behind its client's back.
 			s.fresh, s.refused = true, s.pool.refuse()
 			return
 		}
 		s.turned()
 	}
-	if order && s.early {
+	if s.early && bytes.HasPrefix(b, []byte(orderStart)) {
 		s.fresh, s.refused = true, nil
 		s.refused = s.take(s.payer)
 	}
+}
+
+// crowded reports whether the queue has no room for the next order of the connection.
+func (s *seat) crowded() bool {
+	if s.direct {
+		return s.pool.crowded(s.payer, s.proven)
+	}
+	return s.pool.crowded(engine.Address{}, s.proven) // nobody knows yet whose order it is
+}
+
+// placesOrders reports whether bytes seem to begin a request that places orders.
+func placesOrders(b []byte) bool {
+	for _, start := range [...]string{orderStart, listStart, "POST /clob" + orderPath + " ",
+		"POST /clob" + listPath + " "} {
+		if bytes.HasPrefix(b, []byte(start)) {
+			return true
+		}
+	}
+	return false
 }
 
 // turned lets another goroutine turn its order away.
@@ -159,7 +177,7 @@ func (s *seat) next(orders bool) {
 		s.refused = nil
 	}
 	s.fresh = false
-	if orders && s.refused == nil && !s.held.Load() && s.pool.crowded(s.proven) {
+	if orders && s.refused == nil && !s.held.Load() && s.crowded() {
 		s.refused = s.pool.refuse()
 	}
 }
@@ -239,7 +257,7 @@ func (c *orderConn) Read(b []byte) (int, error) {
 		c.seat.early = false
 	}
 	if begins {
-		c.seat.begins(b[:n])
+		c.seat.begins(b[:n], c.draining)
 	}
 	return n, err
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,7 +275,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	wire.TrimSlash(ctx.URI())
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {
-		c.seat.next(ctx.IsPost() && (string(ctx.Path()) == orderPath || string(ctx.Path()) == listPath))
+		path := strings.TrimPrefix(wire.Text(ctx.Path()), "/clob")
+		c.seat.next(ctx.IsPost() && (path == orderPath || path == listPath))
 		if c.lines.Bare {
 			refused = head.Malformed
 		} else if c.Evicted() {
