@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// BenchmarkCommit commits frames of 100 Commands with three members in one process, whose disks are
+// BenchmarkAgree commits frames of 100 Commands with three members in one process, whose disks are
 // three folders of this machine, over TCP with TLS, with a number of frames in flight.
-func BenchmarkCommit(b *testing.B) {
+func BenchmarkAgree(b *testing.B) {
 	for _, window := range []int{1, 4, 8} {
 		b.Run(fmt.Sprintf("window=%d", window), func(b *testing.B) { benchCommit(b, window) })
 	}
