@@ -34,7 +34,8 @@ type spoiler struct {
 	scratch int      // placements
 }
 
-// spoil makes a house spoil everything. It must not run yet.
+// spoil makes a house overwrite, after each answer, all memory that the request has borrowed. The
+// house must not serve yet.
 func spoil(h *house) *spoiler {
 	s := &spoiler{h: h}
 	h.server.http.Handler = func(ctx *fasthttp.RequestCtx) {

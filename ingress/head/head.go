@@ -21,7 +21,7 @@ var (
 	refuseExpectation = Malformed.Because("Expect may be 100-continue only")
 )
 
-// Most bytes of a body, by Most.
+// The lengths of a body that Most allows, in bytes.
 const (
 	BodyBytes = 64 << 10
 	ListBytes = 256 << 10 // of POST /orders and DELETE /orders

@@ -37,7 +37,7 @@ type proposal struct {
 	head  engine.Head
 }
 
-// inLog is a frame in the log.
+// inLog says which entry of the log, by its index, holds which frame, by its number.
 type inLog struct{ index, frame uint64 }
 
 func newLead(term uint64, head engine.Head, propose func(*Lead, proposal) error) *Lead {

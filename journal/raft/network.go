@@ -24,7 +24,7 @@ type NetworkOptions struct {
 	// TLS has this member's certificate, and in RootCAs and ClientCAs the cluster's authority. A
 	// certificate names its member by MemberName.
 	TLS *tls.Config
-	// Receive takes each message, and loses it rather than wait.
+	// Receive takes each message. It must not wait: what finds no room is lost.
 	Receive func(m *pb.Message)
 	// Unreachable is called when messages to a member got lost; nil: nobody wants to know.
 	Unreachable func(id uint64)
@@ -98,7 +98,7 @@ func (n *Network) Route(id uint64, address string) {
 	n.joined.Go(func() { n.carry(r) })
 }
 
-// Send takes a message to another member, and loses it rather than wait.
+// Send takes a message to another member. It never waits: a message that finds no room is lost.
 func (n *Network) Send(m *pb.Message) {
 	n.mu.Lock()
 	r := n.members[m.GetTo()]
@@ -275,8 +275,8 @@ func (n *Network) receive(c *tls.Conn) error {
 	}
 }
 
-// keep notes an open connection and, for one that was accepted, serves it in a goroutine. It closes
-// the connection and returns false if the Network is closed, or if there are too many.
+// keep adds an open connection to those that Close closes. If serve is not nil, keep calls it in a
+// goroutine. If the Network is closed or has too many connections, keep closes c and returns false.
 func (n *Network) keep(c net.Conn, serve func()) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

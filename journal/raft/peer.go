@@ -16,7 +16,8 @@ import (
 type Options struct {
 	ID      uint64
 	Journal *journal.Journal // recovered, and a member's
-	// Send takes a message to another member, and loses it rather than wait.
+	// Send takes a message to another member. It never waits: a message that finds no room is lost,
+	// and raft sends again.
 	Send func(m *pb.Message)
 	// Lead is called when this member may append. It must not wait.
 	Lead func(l *Lead)
@@ -95,7 +96,7 @@ func (m *Peer) propose(l *Lead, p proposal) error {
 	}
 }
 
-// Receive takes a message of another member, and loses it rather than wait.
+// Receive takes a message of another member. It never waits: a message that finds no room is lost.
 func (m *Peer) Receive(message *pb.Message) {
 	select {
 	case m.received <- message:

@@ -100,7 +100,7 @@ func (s *storage) note(entries []*pb.Entry) {
 	s.recent = s.recent[drop:]
 }
 
-// InitialState is what the journal said at the start.
+// InitialState returns term, vote, commit and members as the journal had them when it was opened.
 func (s *storage) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	return s.hard, s.conf, nil
 }

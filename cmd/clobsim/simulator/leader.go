@@ -93,7 +93,8 @@ func (s *seat) copy() (*engine.Exchange, *view.Board) {
 	return x, board
 }
 
-// work lets callers send something, makes a frame of it, and goes on.
+// work sends Commands of a few callers at a drawn moment, makes a frame of them, and draws the next
+// moment.
 func (l *leader) work(life int) {
 	s := l.s
 	s.in(1_000+s.c.dice.Int64N(12_000), life, func() {
@@ -117,7 +118,7 @@ func (l *leader) over() bool {
 	return why != nil
 }
 
-// enter sends a Command.
+// enter hands a Command to the leader and notes the call, whose answer is checked later.
 func (l *leader) enter(command *engine.Command) {
 	call, err := l.writer.Enter(command)
 	if err != nil {
