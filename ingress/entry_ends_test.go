@@ -68,19 +68,53 @@ func TestEntryFarewell(t *testing.T) {
 	}
 }
 
+// talkative returns a house whose answers about accounts are n bytes long, and such a result.
+func talkative(t *testing.T, n int) (h entrance, result string) {
+	result = `{"text":"` + strings.Repeat("x", n-len(`{"text":""}`)) + `"}`
+	return entrance{newHouse(t, func(o *Options) {
+		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
+			ctx.SetBodyString(result)
+		}
+	})}, result
+}
+
 // TestEntryLongAnswer: a client that reads gets an answer that is longer than maxBehind.
 func TestEntryLongAnswer(t *testing.T) {
-	long := strings.Repeat("x", 5<<20)
-	h := entrance{newHouse(t, func(o *Options) {
-		o.Account = func(ctx *fasthttp.RequestCtx, _ engine.Address, _ wire.Dialect) {
-			ctx.SetBodyString(`{"text":"` + long + `"}`)
-		}
-	})}
+	h, want := talkative(t, 5<<20)
 	c := h.overTCP(t, "alice")
 	c.odd = true
 	c.ask("order.get", `{"orderID":"`+engine.OrderID{1}.Hex()+`"}`)
-	if r := c.hear(); len(r.Result) < len(long) {
-		t.Errorf("%d bytes", len(r.Result))
+	if r := c.hear(); string(r.Result) != want {
+		t.Errorf("%d bytes instead of %d, or other ones", len(r.Result), len(want))
+	}
+}
+
+// TestEntryPongAmidAnswer: pongs that the node sends while the client has read only a part of a
+// long answer are not taken for a part of that answer.
+func TestEntryPongAmidAnswer(t *testing.T) {
+	h, want := talkative(t, 2<<20)
+	c := h.overTCP(t, "alice")
+	pongs := ""
+	c.ws.SetPongHandler(func(text string) error {
+		pongs += text
+		return nil
+	})
+	c.odd = true
+	c.ask("order.get", `{"orderID":"`+engine.OrderID{1}.Hex()+`"}`)
+	h.requested(1)
+	for _, text := range []string{"a", "b", "c"} {
+		err := c.ws.WriteControl(websocket.PingMessage, []byte(text), time.Now().Add(patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // for the node to answer
+	}
+	if r := c.hear(); string(r.Result) != want {
+		t.Fatalf("%d bytes instead of %d, or other ones", len(r.Result), len(want))
+	}
+	c.say("PING")
+	if text := c.text(); text != "PONG" || pongs != "abc" {
+		t.Errorf("then %q, and pongs: %q", text, pongs)
 	}
 }
 

@@ -8,7 +8,8 @@
 //	  └─ reader's goroutine ──────────────────────────────────────────┘  └─ teller's goroutine
 //
 // A story is the work of one request, and package ingress makes it as for HTTP. This package gives
-// each request the form that it has over HTTP, and sends the answer back as one text message.
+// each request the form that it has over HTTP, and sends the answer back as one text message, which
+// comes in fragments if it is long: pings must not stand within a frame, and must not wait either.
 //
 // # Contract
 //

@@ -27,7 +27,7 @@ const (
 	lastRetry  = 64 * time.Millisecond  // before later retries, at most
 	mostStuck  = 10 * time.Second       // for someBytes to leave a full socket
 	someBytes  = 4 << 10                // bytes; see mostStuck
-	piece      = 256 << 10              // bytes that are handed to the socket at once
+	piece      = 256 << 10              // bytes of a frame, and those that the socket gets at once
 	maxBehind  = 1 << 20                // bytes that may wait when another answer comes
 	mostStrays = 100                    // strays: messages that no rate limit counts, at once
 	strayBack  = 100 * time.Millisecond // until one stray is forgotten
@@ -343,7 +343,7 @@ func (s *session) flush() (left bool) {
 	defer s.mutex.Unlock()
 	for !s.ended && (s.rest > 0 || len(s.out) > 0) {
 		if s.rest == 0 {
-			s.send(piece)
+			s.send(live.Cut(s.out, piece))
 		} else if _, err := s.live.Flush(); err != nil {
 			s.ended = true
 		}
@@ -357,9 +357,8 @@ func (s *session) flush() (left bool) {
 	return !s.ended && s.rest > 0
 }
 
-// send hands up to n bytes of out to the socket.
+// send hands the first n bytes of out to the socket. They are whole frames.
 func (s *session) send(n int) {
-	n = min(n, len(s.out))
 	s.room.meters.writes.Inc()
 	s.room.meters.bytes.Add(float64(n))
 	if _, err := s.live.Send(s.out[:n]); err != nil {

@@ -1,6 +1,7 @@
 package socket
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fasthttp"
@@ -88,7 +89,8 @@ var extras = [...]struct {
 	{"X-Canceled", "displaced", true}, {"RateLimit", "rate_limit", true},
 }
 
-// appendFrame appends the answer as a frame, with the id of the request.
+// appendFrame appends the answer as a frame, with the id of the request. If the frame would be
+// longer than a piece, the answer becomes several frames.
 func (x *Exchange) appendFrame(out []byte) []byte {
 	if x.Method == "PING" {
 		return live.AppendFrame(out, []byte("PONG"))
@@ -116,5 +118,9 @@ func (x *Exchange) appendFrame(out []byte) []byte {
 			}
 		}
 	}
-	return live.AppendFrame(out, head, r.Body(), append(tail, '}'))
+	tail = append(tail, '}')
+	if body := r.Body(); len(head)+len(body)+len(tail) > piece {
+		return live.AppendFragments(out, slices.Concat(head, body, tail), piece)
+	}
+	return live.AppendFrame(out, head, r.Body(), tail)
 }

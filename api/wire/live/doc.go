@@ -10,6 +10,7 @@
 // The library shakes hands and reads: it unmasks, joins fragments, answers pings, and closes with
 // the right code when the client breaks a rule. The caller makes the frames to the client, because
 // many sockets get nearly the same frames: AppendFrame joins a shared body and a socket's own tail.
+// AppendFragments makes a message that is too long for one write.
 //
 // # Contract
 //

@@ -691,3 +691,51 @@ func TestAppendFrame(t *testing.T) {
 		}
 	}
 }
+
+// TestAppendFragments: a client reads a message of any length from its fragments, and none of them
+// is too long. Cut finds where they end.
+func TestAppendFragments(t *testing.T) {
+	for _, most := range []int{1, 125, 126, 65_536, 70_000} {
+		for _, n := range []int{0, 1, most - 1, most, most + 1, 3 * most, 3*most + 1} {
+			body := bytes.Repeat([]byte("bcdefgh"), n/7+1)[:n]
+			b := AppendFragments(nil, body, most)
+			in := bytes.NewReader(b)
+			r, kind, last := bufio.NewReader(in), byte(text&^fin), false
+			var ends []int
+			var read []byte
+			for ; !last; kind = 0 {
+				first, payload, err := readFrame(r)
+				if last = first&fin != 0; err != nil || first&^fin != kind || len(payload) > most {
+					t.Fatalf("%d of %d bytes: %x, %d bytes, %v", n, most, first, len(payload), err)
+				}
+				ends = append(ends, len(b)-in.Len()-r.Buffered())
+				read = append(read, payload...)
+			}
+			if !bytes.Equal(read, body) || ends[len(ends)-1] != len(b) {
+				t.Errorf("%d bytes in fragments of %d: other bytes arrive", n, most)
+			}
+			testCut(t, b, ends)
+		}
+	}
+}
+
+// testCut compares what Cut finds in b with the ends of the frames.
+func testCut(t *testing.T, b []byte, ends []int) {
+	t.Helper()
+	for _, end := range ends {
+		for most := end - 1; most <= end+1; most++ {
+			want := ends[0]
+			for _, e := range ends {
+				if e <= most {
+					want = max(want, e)
+				}
+			}
+			if got := Cut(b, most); got != want {
+				t.Errorf("Cut at most %d of frames that end at %v: %d, want %d", most, ends, got, want)
+			}
+		}
+	}
+	if got := Cut(nil, 1); got != 0 {
+		t.Errorf("Cut of nothing: %d", got)
+	}
+}

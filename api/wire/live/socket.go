@@ -149,8 +149,9 @@ func (s *Socket) Ping() error {
 	return s.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
 }
 
-// Send sends whole frames. It returns false if the kernel has not taken all bytes. The caller then
-// calls Flush until nothing is left, and sends nothing else before.
+// Send sends whole frames: within half a frame, a control frame of the library, which any goroutine
+// may send next, would become part of the payload. Send returns false if the kernel has not taken
+// all bytes. The caller then calls Flush until nothing is left, and sends nothing else before.
 func (s *Socket) Send(frames []byte) (all bool, err error) {
 	if !s.plain {
 		_, err = s.text.Write(frames)
@@ -202,23 +203,60 @@ const (
 	longPayload   = 1 << 16
 )
 
+// lastFrame is the bit of a frame's first byte that says that the frame ends its message.
+const lastFrame = 0x80
+
 // AppendFrame appends a text frame whose payload is the parts, one after the other.
 func AppendFrame(b []byte, parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	b = append(b, 0x80|websocket.TextMessage)
-	switch {
-	case n < mediumPayload:
-		b = append(b, byte(n))
-	case n < longPayload:
-		b = binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
-	}
+	b = appendHead(b, lastFrame|websocket.TextMessage, n)
 	for _, p := range parts {
 		b = append(b, p...)
 	}
 	return b
+}
+
+// AppendFragments appends a text message as frames whose payloads have at most most bytes. A ping,
+// a pong or a close frame may stand between any two of them, but not within one.
+func AppendFragments(b, text []byte, most int) []byte {
+	first := byte(websocket.TextMessage)
+	for len(text) > most {
+		b = append(appendHead(b, first, most), text[:most]...)
+		first, text = 0, text[most:] // 0: goes on with the message
+	}
+	return append(appendHead(b, lastFrame|first, len(text)), text...)
+}
+
+// appendHead appends the head of a frame with the given first byte and n bytes of payload.
+func appendHead(b []byte, first byte, n int) []byte {
+	b = append(b, first)
+	switch {
+	case n < mediumPayload:
+		return append(b, byte(n))
+	case n < longPayload:
+		return binary.BigEndian.AppendUint16(append(b, 126), uint16(n))
+	}
+	return binary.BigEndian.AppendUint64(append(b, 127), uint64(n))
+}
+
+// Cut returns the length of the frames at the start of b that have at most most bytes together, or
+// of the first frame if that is longer. b holds whole frames of the node.
+func Cut(b []byte, most int) (n int) {
+	for n < len(b) {
+		size, payload := 2, int(b[n+1])
+		switch payload {
+		case 126:
+			size, payload = 4, int(binary.BigEndian.Uint16(b[n+2:]))
+		case 127:
+			size, payload = 10, int(binary.BigEndian.Uint64(b[n+2:]))
+		}
+		if n > 0 && n+size+payload > most {
+			break
+		}
+		n += size + payload
+	}
+	return n
 }
