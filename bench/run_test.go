@@ -56,7 +56,7 @@ func executeUntil(t *testing.T, r Run, enough func(*Report) bool) *Report {
 			return report
 		}
 		if r.Duration > time.Minute {
-			t.Fatalf("%s: %d operations in %v", r.Level, report.Operations, r.Duration)
+			t.Fatalf("%s: %d operations in %v: %+v", r.Level, report.Operations, r.Duration, report)
 		}
 	}
 }

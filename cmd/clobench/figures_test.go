@@ -167,14 +167,25 @@ func TestCompareMore(t *testing.T) {
 func TestCompareEntry(t *testing.T) {
 	var c bench.Compared
 	file := filepath.Join(t.TempDir(), "report.json")
-	// At an equal rate each socket has goroutines that sleep: a busy machine wakes them late, which
-	// the report must say, and which no second try mends.
-	code, out := clobench(t, "compare", "entry", "--rounds", "1", "--duration", "300ms",
-		"--connections", "4", "--dir", t.TempDir(), "--json", file)
-	if code != 0 && (code != 1 || !strings.Contains(out, "INVALID: ")) {
-		t.Fatalf("code %d\n%s", code, out)
+	// At an equal rate each socket has goroutines that sleep: a busy machine wakes them late, or does
+	// not keep the rate. The report must say so, and no second try mends it.
+	code, out := 0, ""
+	for try := 1; ; try++ {
+		code, out = clobench(t, "compare", "entry", "--rounds", "1", "--duration", "300ms",
+			"--connections", "4", "--dir", t.TempDir(), "--json", file)
+		if code == 0 || code == 1 &&
+			(strings.Contains(out, "INVALID: ") || strings.Contains(out, "fell behind: ")) {
+			break
+		}
+		if try == tries || slowness(out) == "" {
+			t.Fatalf("code %d\n%s", code, out)
+		}
 	}
 	readReport(t, file, &c)
+	unsent := c.Paced != nil && c.Paced.Sockets[0].Unsent+c.Paced.HTTP[0].Unsent > 0
+	if unsent != strings.Contains(out, "fell behind: ") {
+		t.Errorf("code %d, %+v\n%s", code, c.Paced, out)
+	}
 	if c.Ratio <= 0 || len(c.Node.LoadMicros) != 1 || c.Node.LoadMicros[0] <= 0 ||
 		len(c.Baseline.LoadMicros) != 1 || c.Paced == nil || len(c.Paced.Sockets) != 1 ||
 		len(c.Paced.HTTP) != 1 {
