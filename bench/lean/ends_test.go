@@ -1,6 +1,8 @@
 package lean
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -26,6 +28,29 @@ func TestUnsent(t *testing.T) {
 	// All ten were due in the first 100 ms, and the load gave up after 200 ms.
 	if p50 := m.Corrected.ValueAtQuantile(50); p50 < (100 * time.Millisecond).Nanoseconds() {
 		t.Errorf("p50 %d ns", p50)
+	}
+}
+
+// TestStoppedInFlight: a load that is stopped sends nothing more, and waits for the answers to what
+// it has sent.
+func TestStoppedInFlight(t *testing.T) {
+	for _, rate := range []float64{0, 1} {
+		ctx, stop := context.WithCancel(t.Context())
+		arrived := make(chan bool, 10)
+		addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+			arrived <- true
+			stop()
+			time.Sleep(3 * longestWait) // the end of ctx is seen before the answer
+			_, err := io.WriteString(w, status(200, `{}`))
+			return err == nil
+		})
+		l := orders(addr, 1, 10)
+		l.Routes[0].Want = WantAny
+		l.Rate, l.Duration = rate, time.Hour
+		m, err := l.Run(ctx)
+		if !errors.Is(err, context.Canceled) || m.Sent != 1 || m.Good != 1 || len(arrived) != 1 {
+			t.Errorf("rate %v: %v, %+v, %d arrived", rate, err, m, len(arrived))
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ type pump struct {
 	pauses   []standstill // in which the thread stood still, oldest first
 	resting  int          // lanes that do nothing until lane.again
 	over     bool         // nothing is sent any more
+	patient  int64        // until when answers are awaited after the end of ctx, 0 before that
 
 	second  []byte // the time in seconds after 1970, as text
 	stale   int64  // when it no longer holds
@@ -54,8 +55,9 @@ const forever = int64(1) << 62
 const connectTime = 10 * time.Second
 
 // Run sends the load from a thread of this process. An error means that there was no load: bad
-// parameters, no connection. What fails later is in Measured. If ctx ends, the load ends at once,
-// and Run returns what it measured so far and the error of ctx.
+// parameters, no connection. What fails later is in Measured. If ctx ends, nothing more is sent;
+// Run returns when what was in flight is answered, or after lastAnswers, with what it measured so
+// far and the error of ctx.
 func (l *Load) Run(ctx context.Context) (*Measured, error) {
 	if err := l.validate(); err != nil {
 		return nil, err
@@ -232,10 +234,23 @@ func (l *Load) teller() func(Moment) {
 // longestWait bounds a wait, so that an end of ctx is soon seen.
 const longestWait = 50 * time.Millisecond
 
+// lastAnswers is how long the answers to what is in flight may take after the end of ctx.
+const lastAnswers = 2 * time.Second
+
+// given sends nothing more, and reports whether the answers have had their time. A request whose
+// answer nobody awaits may be carried out after what its sender does next: an order, after the
+// cancel of all orders.
+func (p *pump) given() bool {
+	if p.patient == 0 {
+		p.over, p.patient = true, p.clock()+int64(lastAnswers)
+	}
+	return p.clock() > p.patient
+}
+
 // loop runs until all is sent and answered, or the time is over.
 func (p *pump) loop() error {
 	for p.inFlight > 0 || p.left > 0 && !p.over {
-		if p.stopped.Load() {
+		if p.stopped.Load() && p.given() {
 			break
 		}
 		d := p.untilNext()
