@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clobd/ingress/auth"
+	"clobd/scripts/setting"
 )
 
 // tradingPage asks its own server what to send, sends it to the node, and tells its server what a
@@ -63,6 +64,7 @@ func (x *actor) errand(t *testing.T, method, path, body string) errand {
 // its account and a book, and reads why it is refused. With a list of origins that lacks the
 // page's, its browser shows it nothing.
 func TestBrowserTrades(t *testing.T) {
+	setting.Full(t, "a browser starts twice")
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("SKIPPED: this machine has no chromium")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clobd/api/catalog"
+	"clobd/scripts/setting"
 )
 
 // get is the answer to a GET of the admin listener.
@@ -104,6 +105,7 @@ func TestCatalogFollowsItsFile(t *testing.T) {
 // TestCatalogOfAnotherNode: a node that has its markets from another one describes and lists what
 // that one does, and goes on when it is gone.
 func TestCatalogOfAnotherNode(t *testing.T) {
+	setting.Full(t, "two nodes")
 	t.Parallel()
 	binary := buildNode(t)
 	file := filepath.Join(t.TempDir(), "catalog.jsonl")
@@ -203,6 +205,7 @@ func TestCatalogServiceAway(t *testing.T) {
 // TestCatalogServiceHangs: a node that knows its markets does not wait long for a service that
 // takes its time, and serves what it knows.
 func TestCatalogServiceHangs(t *testing.T) {
+	setting.Full(t, "it waits for deadlines")
 	t.Parallel()
 	var hangs atomic.Bool
 	var asked atomic.Int64

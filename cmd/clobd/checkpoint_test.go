@@ -191,6 +191,7 @@ func TestStopLeavesACheckpoint(t *testing.T) {
 // TestKillBesideCheckpoints ends the node with SIGKILL while it writes one checkpoint after the
 // other: whatever is left of them, the start finds what was acknowledged.
 func TestKillBesideCheckpoints(t *testing.T) {
+	setting.Full(t, "TestKill stays")
 	cycles := setting.Size(t, 4, 1)
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "10")
 	begun := 0

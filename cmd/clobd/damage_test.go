@@ -11,11 +11,13 @@ import (
 	"testing"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // TestDamagedIndexIsMadeAnew: a node that meets damage in its index while it runs makes it anew and
 // goes on, in the same process.
 func TestDamagedIndexIsMadeAnew(t *testing.T) {
+	setting.Full(t, "it compiles another package's tests")
 	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node
@@ -45,6 +47,7 @@ func TestDamagedIndexIsMadeAnew(t *testing.T) {
 // so, keeps the rest, and has it told by the metrics, by a check and by a backup; with its source
 // it has all of them again.
 func TestDamagedCatalog(t *testing.T) {
+	setting.Full(t, "several starts")
 	t.Parallel()
 	p := newProcess(t, buildNode(t), t.TempDir())
 	source := filepath.Join(t.TempDir(), "catalog.jsonl")

@@ -22,6 +22,7 @@ import (
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
+	"clobd/scripts/setting"
 )
 
 // gift is the collateral of a wallet in units, and so of everybody together bots times as much.
@@ -172,6 +173,7 @@ const standstill = 1000
 // TestDemoMarketNeedsSales: the same bots behind a door that lets no sale through bring their
 // market to an end, and TestDemoMarketGoesOn would say so.
 func TestDemoMarketNeedsSales(t *testing.T) {
+	setting.Full(t, "a market trades until it stands still")
 	t.Parallel()
 	f := newFair(t)
 	var asked, refused atomic.Uint64

@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"clobd/cmd/clobd/doctor"
+	"clobd/scripts/setting"
 )
 
 // examine runs clobd doctor, and returns what it prints, what it complains about, and its code.
@@ -36,6 +37,7 @@ func examine(t *testing.T, args ...string) (text, complaint string, code int) {
 // TestDoctor: code 0 where nothing fails, 1 where a promise cannot be kept, with the promise's
 // name, 2 for a wrong flag. A folder that was not there is not there afterwards.
 func TestDoctor(t *testing.T) {
+	setting.Full(t, "TestDoctorBesideANode stays")
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	text, complaint, code := examine(t, "--data", data, "--sockets", "1", "--disk-reserve", "1KiB",
@@ -74,6 +76,7 @@ func TestDoctor(t *testing.T) {
 // TestDoctorOfMemory: a folder in memory keeps nothing, so the doctor fails it; and one that others
 // may change, which a node refuses.
 func TestDoctorOfMemory(t *testing.T) {
+	setting.Full(t, "TestDoctorBesideANode stays")
 	t.Parallel()
 	open := filepath.Join(t.TempDir(), "open")
 	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777)); err != nil {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // endedFolder was written by a version that did not keep when markets ended. Its operator closed
@@ -32,6 +34,7 @@ func livesOf(t *testing.T, p *process) (all [3]life) {
 // TestEndsOverStarts: when markets ended is the same after a start, with a checkpoint and after a
 // kill; of a folder that does not say it, the last change counts.
 func TestEndsOverStarts(t *testing.T) {
+	setting.Full(t, "several starts")
 	t.Parallel()
 	p := newProcess(t, buildNode(t), t.TempDir())
 	if err := os.CopyFS(p.data, os.DirFS(endedFolder)); err != nil {

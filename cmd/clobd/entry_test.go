@@ -202,6 +202,7 @@ func TestEntry(t *testing.T) {
 // TestDisconnectThroughRestart: after a kill -9, a key with cancel_on_disconnect loses its orders
 // one grace after the start, unless a socket of the key opens before.
 func TestDisconnectThroughRestart(t *testing.T) {
+	setting.Full(t, "it waits for heartbeats to end")
 	t.Parallel()
 	w := newWorldOf(t, 2, 2)
 	w.traders[0].outcomes, w.traders[1].outcomes = w.tokens[:2], w.tokens[2:] // no trades

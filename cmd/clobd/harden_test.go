@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // TestFolderOfOthers: a data folder that others may write to, or that is another's, is refused with
@@ -53,6 +55,7 @@ func TestFolderOfOthers(t *testing.T) {
 // TestFilesOfOthers: the same goes for each file and folder in it, if others get as far. A node
 // makes none of that kind, whatever the umask of its shell.
 func TestFilesOfOthers(t *testing.T) {
+	setting.Full(t, "several starts")
 	binary := buildNode(t)
 	p := newProcess(t, binary, t.TempDir())
 	before := syscall.Umask(0)

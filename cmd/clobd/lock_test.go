@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // TestLockTaken: whoever deletes or replaces the lock's file beside a running node opens the folder
 // to nobody, and the node, which cannot tell who will be next, ends. The same holds of the folder.
 // Nothing acknowledged is lost.
 func TestLockTaken(t *testing.T) {
+	setting.Full(t, "it waits for a deadline")
 	for _, c := range []struct {
 		what string
 		take func(journal string) error

@@ -39,6 +39,7 @@ func (w *world) onSmallDisk(t *testing.T, flags ...string) (disk string) {
 // and says so; it goes on answering; and once there is room again it takes orders, without a
 // restart.
 func TestFullDisk(t *testing.T) {
+	setting.Full(t, "TestFullDiskGuarded stays")
 	t.Parallel()
 	const reserve = 8 << 20
 	w, rounds := newWorld(t, 4), setting.Size(t, 1, 1)
@@ -83,6 +84,7 @@ func TestFullDisk(t *testing.T) {
 // TestCatalogWaitsForRoom: while the disk has room for cancels only nothing is listed and the
 // catalog keeps what it has, at a start, too; with room again it goes on by itself.
 func TestCatalogWaitsForRoom(t *testing.T) {
+	setting.Full(t, "it waits for a queue to fill")
 	t.Parallel()
 	const reserve = 16 << 20
 	file := filepath.Join(t.TempDir(), "catalog.jsonl")

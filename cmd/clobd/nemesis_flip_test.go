@@ -33,6 +33,7 @@ type flipper struct {
 // does not start, or it says of every book, market and order what it said before. Anything else is
 // silent.
 func TestFlips(t *testing.T) {
+	setting.Full(t, "a node starts for each flip; the simulator's TestFlips stays")
 	t.Parallel()
 	flips := setting.Size(t, 40, 6)
 	f := newFlipper(t)

@@ -79,6 +79,7 @@ func freeze(t *testing.T, disk string) (thaw func() error) {
 // gets an answer, none of them 200; when the disk is back, so is the node, and what it acknowledged
 // is there.
 func TestStalledDisk(t *testing.T) {
+	setting.Full(t, "a disk hangs for seconds")
 	t.Parallel()
 	rounds, hang := setting.Size(t, 1, 1), 5*time.Second
 	if os.Getenv("CLOBD_SIZE") == "" {

@@ -14,6 +14,7 @@ import (
 
 // TestKillWhileSaving is TestKill with a node that hardly does anything but write checkpoints.
 func TestKillWhileSaving(t *testing.T) {
+	setting.Full(t, "TestKill stays")
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "20", "--checkpoint-interval", "20ms")
 	w.kills(t, 3, func() {
 		waitFor(t, "a checkpoint", func() bool { return len(checkpoints(t, w.node.data)) > 0 })
@@ -22,6 +23,7 @@ func TestKillWhileSaving(t *testing.T) {
 
 // TestKillWhileStarting kills the node again and again before it is ready, and then lets it.
 func TestKillWhileStarting(t *testing.T) {
+	setting.Full(t, "TestKill stays")
 	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })
 	begun := time.Now()
@@ -151,6 +153,7 @@ func (x *actor) insist(t *testing.T, i *intent) {
 // TestKillWhileFlushing kills the node as soon as a database writes a new table, or a little later:
 // each start writes what is in the logs into tables.
 func TestKillWhileFlushing(t *testing.T) {
+	setting.Full(t, "TestKill stays")
 	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })
 	within := 0

@@ -9,6 +9,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/journal"
+	"clobd/scripts/setting"
 )
 
 // newest is the last file of a folder whose name is like a pattern.
@@ -128,6 +129,7 @@ func foreign(t *testing.T, data string) error {
 // TestRecoverTellsOfHistory: damage before the newest checkpoint stops no start while the index is
 // there, and is no secret; without the index a start is refused, and recover says what is lost.
 func TestRecoverTellsOfHistory(t *testing.T) {
+	setting.Full(t, "several nodes on several copies of a folder")
 	t.Parallel()
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node

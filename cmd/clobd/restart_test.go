@@ -162,6 +162,7 @@ func (f *filler) cancel(t *testing.T) {
 // CLOBD_RESTING and CLOBD_TAIL say how many orders, and how many Commands after the checkpoint;
 // CLOBD_REPLAY also measures a start without any checkpoint.
 func TestRestartTime(t *testing.T) {
+	setting.Full(t, "it measures many starts")
 	resting, tail := setting.Number(t, "CLOBD_RESTING", 20_000), setting.Number(t, "CLOBD_TAIL", 40_000)
 	p := newProcess(t, buildNode(t), t.TempDir(), "--limits", "off")
 	f := newFiller(t, p.data)

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // TestScrubReadsEverything: damage of the mark, the index and the catalog is found in a folder, and
 // that of the catalog and of the mark beside a node that runs. Their rate is that of the journal.
 func TestScrubReadsEverything(t *testing.T) {
+	setting.Full(t, "TestScrubKept stays")
 	t.Parallel()
 	w := newWorldOf(t, 4, 3)
 	n := w.node
@@ -74,6 +76,7 @@ func TestScrubReadsEverything(t *testing.T) {
 // TestScrubTells: damage of an old part of the journal stops no trading. A scrub of a running node,
 // or of a folder, tells it, and so do log, metrics and readyz; no backup is made of it.
 func TestScrubTells(t *testing.T) {
+	setting.Full(t, "a node reads its whole journal again and again")
 	t.Parallel()
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node
@@ -194,6 +197,7 @@ func TestScrubKept(t *testing.T) {
 // TestScrubMemo: a memo that is damaged or gone is no scrub, and hinders nobody. One of the future
 // is of now.
 func TestScrubMemo(t *testing.T) {
+	setting.Full(t, "TestScrubKept stays")
 	t.Parallel()
 	n := newProcess(t, buildNode(t), t.TempDir())
 	n.start(t)

@@ -373,6 +373,7 @@ func (w *world) slowRun(
 // nothing, and wait hardly longer than in a run without stopped readers. CLOBD_SIZE is the number
 // of runs.
 func TestStoppedReaders(t *testing.T) {
+	setting.Full(t, "it waits for sockets to fill")
 	rounds, d := setting.Size(t, 1, 1), 3*time.Second
 	judged := os.Getenv("CLOBD_SIZE") != ""
 	if !judged {

@@ -13,6 +13,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/journal/disk"
+	"clobd/scripts/setting"
 )
 
 // backedUp is a backup of a small node that has ended.
@@ -225,6 +226,7 @@ func TestStageAfterKill(t *testing.T) {
 // TestRestoreAfterKills: a restore that was killed at any moment, again and again, is no hindrance
 // for the next one.
 func TestRestoreAfterKills(t *testing.T) {
+	setting.Full(t, "TestRestoreTo stays")
 	p, backup := backedUp(t)
 	to := filepath.Join(t.TempDir(), "data")
 	restore := []string{"restore", "--from", backup, "--data", to}
@@ -260,6 +262,7 @@ func TestRestoreAfterKills(t *testing.T) {
 
 // TestBackupOfDamage: a backup whose catalog or secrets are damaged is not called good.
 func TestBackupOfDamage(t *testing.T) {
+	setting.Full(t, "TestBackup stays")
 	t.Parallel()
 	w := newWorldOf(t, 4, 3)
 	n, folder := w.node, t.TempDir()

@@ -16,6 +16,7 @@ import (
 	"github.com/fasthttp/websocket"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // heard is what a process has written so far.
@@ -139,6 +140,7 @@ func TestTailGone(t *testing.T) {
 // TestTailStalls: if the node sends nothing more after a heartbeat, the tail gives the connection
 // up after tailBeat.
 func TestTailStalls(t *testing.T) {
+	setting.Full(t, "it waits for sockets to fill")
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)

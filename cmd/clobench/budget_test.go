@@ -6,15 +6,14 @@ import (
 
 	"clobd/bench"
 	"clobd/bench/budget"
+	"clobd/scripts/setting"
 )
 
 // TestBudget divides the CPU time of a real node: the door and the work behind it show,
 // and hardly anything is left over.
 func TestBudget(t *testing.T) {
+	setting.Full(t, "it profiles a loaded node for seconds")
 	for _, lists := range []bool{false, true} {
-		if lists && testing.Short() {
-			continue // the same way, with other requests
-		}
 		args := []string{"budget", "--rounds", "1", "--duration", "2s", "--connections", "8"}
 		if lists {
 			args = append(args, "--lists")

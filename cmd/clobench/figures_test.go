@@ -11,6 +11,7 @@ import (
 
 	"clobd/bench"
 	"clobd/bench/fanout"
+	"clobd/scripts/setting"
 )
 
 // TestRamp raises the rate over what any node keeps: the table shows where it broke.
@@ -27,6 +28,9 @@ func TestRamp(t *testing.T) {
 	}
 	if s := r.Steps[1]; s.CorrectedMicros.P50 <= s.ServiceMicros.P50 {
 		t.Errorf("behind its rate it waits: %+v", s)
+	}
+	if testing.Short() {
+		return // the same way, with orders
 	}
 	var orders bench.Ramped
 	measure(t, &orders, func() bool { return allSent(t, orders.Steps) }, "ramp", "orders", "--start",
@@ -68,6 +72,9 @@ func TestFlood(t *testing.T) {
 		len(r.CPUMicros) != rounds || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
 	}
+	if testing.Short() {
+		return // the same way, with lists
+	}
 	var lists bench.Flooded
 	out = measure(t, &lists, func() bool { return lists.Orders[0] > 0 }, "flood", "--rounds", "1",
 		"--duration", "300ms", "--rate", "100", "--readers", "2", "--connections", "2", "--lists", "--dir",
@@ -80,6 +87,7 @@ func TestFlood(t *testing.T) {
 // TestOverload asks a node for more than it can do, for a moment: what is refused is in no journal,
 // and what is accepted is.
 func TestOverload(t *testing.T) {
+	setting.Full(t, "it drives a node beyond its capacity for seconds")
 	var r bench.Overloaded
 	out := measure(t, &r, func() bool { return r.Steps[0].Good > 0 }, "overload", "--rounds", "1",
 		"--duration", "1s", "--factors", "0.5,2", "--connections", "256", "--dir", t.TempDir())
@@ -149,10 +157,8 @@ func TestPages(t *testing.T) {
 
 // TestCompareMore runs the comparisons of small reads and of lists of orders for a moment.
 func TestCompareMore(t *testing.T) {
+	setting.Full(t, "TestCompare stays")
 	for _, what := range []string{"midpoint", "price", "batch"} {
-		if testing.Short() && what == "price" {
-			continue
-		}
 		var c bench.Compared
 		out := measure(t, &c, func() bool { return c.Ratio > 0 }, "compare", what, "--rounds", "1",
 			"--duration", "200ms", "--connections", "4", "--dir", t.TempDir())
@@ -165,6 +171,7 @@ func TestCompareMore(t *testing.T) {
 // TestCompareEntry: the sockets tell how late the load was itself, in turns and at equal rate, and
 // the HTTP side does, too.
 func TestCompareEntry(t *testing.T) {
+	setting.Full(t, "TestCompare stays")
 	var c bench.Compared
 	file := filepath.Join(t.TempDir(), "report.json")
 	// At an equal rate each socket has goroutines that sleep: a busy machine wakes them late, or does
@@ -229,9 +236,7 @@ func TestCompareFanout(t *testing.T) {
 
 // TestCompareFanoutTooFast asks for more than a server carries: there is no verdict then.
 func TestCompareFanoutTooFast(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the sides work for seconds")
-	}
+	setting.Full(t, "the sides work for seconds")
 	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
 	defer stop()
 	out, err := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "compare", "fanout",

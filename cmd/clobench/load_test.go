@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"clobd/bench"
+	"clobd/scripts/setting"
 )
 
 // openLoop is an open loop in progress, and the node that it has started.
@@ -91,16 +92,20 @@ func (l *openLoop) taken() (n int) {
 	return n
 }
 
-// pause stops a process for a while.
-func pause(t *testing.T, id int, d time.Duration) {
+// pause stops a process for a while, and returns false if it has ended already.
+func pause(t *testing.T, id int, d time.Duration) bool {
 	t.Helper()
-	if err := syscall.Kill(id, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	for _, is := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := syscall.Kill(id, is); errors.Is(err, syscall.ESRCH) {
+			return false
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if is == syscall.SIGSTOP {
+			time.Sleep(d)
+		}
 	}
-	time.Sleep(d)
-	if err := syscall.Kill(id, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	return true
 }
 
 // end waits for the load and reads its report.
@@ -115,36 +120,76 @@ func (l *openLoop) end(t *testing.T) (r *bench.Report, code int) {
 // node shows in what is corrected, and not in what a closed loop would have seen; one of the
 // generator is not the node's and makes the run INVALID.
 func TestPauses(t *testing.T) {
+	pauseOf(t, "the node", func(l *openLoop, r *bench.Report) bool {
+		c, s := r.CorrectedMicros, &r.ServiceMicros
+		if c.P90 < 400_000 { // every sixth request was due in the first half of the pause
+			t.Errorf("a pause of %v shows in corrected %s only", pauseLength, c)
+		}
+		if len(r.Stages) == 0 || len(r.Timeline) < 5 {
+			t.Errorf("%d stages, %d moments", len(r.Stages), len(r.Timeline))
+		}
+		marked := false
+		for _, m := range r.Marks {
+			marked = marked || m.Lasted > 0.1 // the node was silent, or a sync took so long
+		}
+		if r.Invalid != "" { // other work of the machine has kept the generator from its core
+			late, most := &r.Generator.LateMicros, r.CorrectedMicros
+			if late.P50 < most.P50/2 && late.P90 < most.P90/2 && late.Max < most.Max/2 &&
+				r.Generator.Thread < 0.9 {
+				t.Errorf("late %s, corrected %s, and yet %s", late, most, r.Invalid)
+			}
+			return marked
+		}
+		return marked && s.P90 < c.P90/2 // a busy machine may be that slow
+	})
+	if testing.Short() {
+		return // who is to blame is the verdict of package bench, too
+	}
+	pauseOf(t, "the generator", func(l *openLoop, r *bench.Report) bool {
+		late := &r.Generator.LateMicros
+		if late.P90 < 400_000 {
+			t.Errorf("a pause of %v of the generator is told as late %s", pauseLength, late)
+		}
+		// The node is to blame only if it was far later than that still.
+		if r.Invalid == "" && late.P90 > r.CorrectedMicros.P90/2 {
+			t.Errorf("late %s of corrected %s is not the generator's", late, r.CorrectedMicros)
+		}
+		return r.Invalid == "" || strings.Contains(l.out.String(), "error: INVALID: ")
+	})
+}
+
+// pauseLength is a third of what TestPauses measures.
+const pauseLength = time.Second
+
+// pauseOf measures open loops with a pause of the node or of the generator, until one of them is as
+// expected. The exit code of each follows from its report.
+func pauseOf(t *testing.T, whose string, expected func(*openLoop, *bench.Report) bool) {
+	t.Helper()
 	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
 	defer stop()
-	args := []string{"run", "--level", "L3", "--rate", "800", "--connections", "4", "--duration",
-		"2500ms"}
-	const length = 300 * time.Millisecond
-	for try := 1; ; try++ { // other work of the machine pauses both
-		l := startLoad(ctx, t, 1100, args...)
-		pause(t, l.node, length)
+	for try := 1; ; try++ {
+		l := startLoad(ctx, t, 1020, "run", "--level", "L3", "--rate", "200", "--connections", "4",
+			"--duration", "3s")
+		id := l.node
+		if whose == "the generator" {
+			id = l.cmd.Process.Pid
+		}
+		caught := pause(t, id, pauseLength)
 		r, code := l.end(t)
-		c, s := r.CorrectedMicros, &r.ServiceMicros
-		if c != nil && c.P99 > 200_000 && s.P99 < c.P99/2 && r.Invalid == "" && code == 0 {
-			marked := false
-			for _, m := range r.Marks {
-				marked = marked || m.Lasted > 0.1 // the node was silent, or a sync took so long
-			}
-			if !marked || len(r.Stages) == 0 || len(r.Timeline) < 5 {
-				t.Errorf("marks %+v, %d stages, %d moments", r.Marks, len(r.Stages), len(r.Timeline))
-			}
-			break
+		if caught && r.CorrectedMicros == nil {
+			t.Fatalf("code %d\n%s", code, &l.out)
+		}
+		if bad := r.Invalid != "" || r.Unsent > 0 || r.Failure != ""; bad != (code == 1) {
+			t.Errorf("code %d: invalid %q, %d unsent, failure %q", code, r.Invalid, r.Unsent, r.Failure)
+		}
+		if caught && expected(l, r) || t.Failed() {
+			return
 		}
 		if try == tries {
-			t.Fatalf("code %d: corrected %s, service %s, invalid %q\n%s", code, c, s, r.Invalid, &l.out)
+			t.Fatalf("%s, caught %v: code %d: corrected %s, service %s, late %s, invalid %q\n%s", whose,
+				caught, code, r.CorrectedMicros, &r.ServiceMicros, &r.Generator.LateMicros, r.Invalid,
+				&l.out)
 		}
-	}
-	l := startLoad(ctx, t, 1100, args...)
-	pause(t, l.cmd.Process.Pid, length)
-	r, code := l.end(t)
-	if r.Invalid == "" || code != 1 || !strings.Contains(l.out.String(), "error: INVALID: ") {
-		t.Errorf("the generator stood still, code %d: late %s, corrected %s\n%s", code,
-			&r.Generator.LateMicros, r.CorrectedMicros, &l.out)
 	}
 }
 
@@ -160,6 +205,9 @@ func TestRunThresholds(t *testing.T) {
 		"corrected.p99 <= 1s":                  {1, "corrected.p99 <= 1s: the run has no such figure"},
 		"errors == 0\np99 <= 3 apples\nq <= 1": {2, "line 2: "},
 	} {
+		if testing.Short() && want.code == 1 && strings.HasPrefix(text, "corrected") {
+			continue // the same way, with another rule
+		}
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -211,6 +259,7 @@ func keyFile(t *testing.T) string {
 // TestKeysOfAnotherChain: keys sign for the chain that is named, and a node of another one refuses
 // them.
 func TestKeysOfAnotherChain(t *testing.T) {
+	setting.Full(t, "TestRunWithKeys stays")
 	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "100000", "--chain-id", "31337")
 	args := []string{"run", "--level", "L3", "--rate", "100", "--duration", "300ms", "--url", node.url,
 		"--keys", keyFile(t), "--market", "101,102"}

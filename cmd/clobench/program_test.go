@@ -294,8 +294,8 @@ func TestInterrupted(t *testing.T) {
 		{"compare orders --duration 1s", 2500 * time.Millisecond},
 		{"compare book --duration 1m", 1500 * time.Millisecond},
 	} {
-		if testing.Short() && i%3 > 0 {
-			continue
+		if testing.Short() && i != 3 {
+			continue // one level is enough of a signal
 		}
 		t.Run(c.args, func(t *testing.T) {
 			for try := 1; !interrupted(ctx, t, c.args, c.after); try++ {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"clobd/bench"
+	"clobd/scripts/setting"
 )
 
 // clobench runs the program and returns its exit code and what it said.
@@ -23,6 +24,7 @@ func clobench(t *testing.T, args ...string) (code int, said string) {
 
 // TestTurns measures one build of the node beside itself for a moment.
 func TestTurns(t *testing.T) {
+	setting.Full(t, "a node is loaded four times; TestDiffCodes stays")
 	dir := t.TempDir()
 	node := filepath.Join(programs, "clobd")
 	var b bench.Report

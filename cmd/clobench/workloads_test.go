@@ -21,11 +21,15 @@ func TestWorkloads(t *testing.T) {
 			t.Errorf("%s is not listed:\n%s", w.Name, out)
 		}
 	}
-	for _, args := range [][]string{
+	all := [][]string{
+		{"--mix", "../../bench/mixes/evening.mix"},
 		{"--workload", "market-maker", "--books", "3"},
 		{"--workload", "sweep"},
-		{"--mix", "../../bench/mixes/evening.mix"},
-	} {
+	}
+	if testing.Short() {
+		all = all[:1]
+	}
+	for _, args := range all {
 		var r bench.Report
 		args = append([]string{"run", "--level", "L3", "--durability", "async", "--duration", "200ms",
 			"--connections", "8", "--dir", t.TempDir()}, args...)
@@ -47,11 +51,15 @@ func TestReplay(t *testing.T) {
 			"--duration", "300ms", "--connections", "8", "--url", node.url, "--admin", node.admin,
 			"--token-file", filepath.Join(data, "admin.token"), "--market", "101,102")
 	})
-	for _, args := range [][]string{
+	all := [][]string{
 		{"--level", "L0", "--duration", "100ms"},
 		{"--level", "L3", "--durability", "async", "--duration", "2m", "--connections", "1"},
 		{"--level", "L3", "--duration", "2s", "--connections", "8", "--pace", "20"},
-	} {
+	}
+	if testing.Short() {
+		all = all[:2]
+	}
+	for _, args := range all {
 		args = append([]string{"run", "--workload", "replay", "--data", data}, args...)
 		measure(t, &r, func() bool { return r.Acknowledged > 0 }, args...)
 		if r.Failure != "" || r.Errors != 0 || r.Workload != bench.Replay || r.Checked == "" {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // abuse is what a connection sends that no client would, and how it goes away.
@@ -70,6 +72,7 @@ func (a *abuse) play(from net.Dialer, to string) error {
 // TestAbusiveConnections abuses the node over CLOBD_SIZE connections, some hundred at a time. It
 // lives, others are served all the while, and it keeps no descriptor and little memory.
 func TestAbusiveConnections(t *testing.T) {
+	setting.Full(t, "it waits for deadlines of the door")
 	v, kinds, most := besiege(t), abuses(), 440
 	if text := os.Getenv("CLOBD_SIZE"); text != "" {
 		most, _ = strconv.Atoi(text)

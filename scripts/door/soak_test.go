@@ -18,6 +18,7 @@ import (
 
 	"clobd/bench/trader"
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 const (
@@ -38,6 +39,7 @@ func growing() map[string]float64 {
 // seconds. Nothing but the disk may fill. Before a long run, the test fills the two memories that
 // grow to a bound and stay there: the ids of the last placements and the newest frames.
 func TestSoak(t *testing.T) {
+	setting.Full(t, "an attack that goes on for seconds")
 	if binary == "" {
 		t.Skip("SKIPPED: it needs a node without limits")
 	}

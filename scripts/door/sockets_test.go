@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // The limits of an attack with 2,000 incomplete handshakes, or 2,000 sockets that send nothing.
@@ -20,6 +22,7 @@ const (
 // judges times if CLOBD_SIZE is at least 10. Memory is compared with that before the first attack,
 // so that the test notices memory that the node never gives back.
 func TestHandshakes(t *testing.T) {
+	setting.Full(t, "hundreds of handshakes")
 	for name, attack := range map[string]string{"handshakes": "handshakes",
 		"sockets": "mute-sockets"} {
 		t.Run(name, func(t *testing.T) { besiege(t).outlast(t, attack) })

@@ -12,11 +12,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // TestReadme runs the repository's own README in a folder that has binaries of its own in bin/ and
 // shares the sources, so that nothing it makes stays in the repository.
 func TestReadme(t *testing.T) {
+	setting.Full(t, "a node and a load tester are built and run")
 	document, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

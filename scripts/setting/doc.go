@@ -2,12 +2,12 @@
 // random numbers.
 //
 //	CLOBD_SIZE=1000 CLOBD_SEED=7 go test ./… ──► Size, Number ──► the test
-//	go test -short                           ──► Size: the short one
+//	go test -short                           ──► Size: the short one; Full: the test is left out
 //
 // # Contract
 //
 // Each test says in its comment what its size counts. A run with a large size is how a claim about
 // many repetitions is shown; a run with the seed that a failed test has logged repeats the failure.
 //
-// Reading order: setting.go.
+// Reading order: setting.go, ordinary.go, thorough.go.
 package setting

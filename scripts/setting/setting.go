@@ -31,6 +31,15 @@ func Size(t testing.TB, usual, little int) int {
 	return int(Number(t, "CLOBD_SIZE", uint64(usual)))
 }
 
+// Full leaves a test out of a short run, and says why: what it shows beyond the tests that stay
+// takes long. Under the race detector or with audits it stays, short or not.
+func Full(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() && !thorough {
+		t.Skip("full size only: " + why)
+	}
+}
+
 // Seed returns CLOBD_SEED, usual if it is not set, and logs what it returns.
 func Seed(t testing.TB, usual uint64) uint64 {
 	t.Helper()

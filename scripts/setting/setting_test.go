@@ -13,6 +13,8 @@ type refused struct {
 
 func (r *refused) Helper() {}
 
+func (r *refused) Skip(args ...any) { r.said = fmt.Sprint(args...) }
+
 func (r *refused) Fatalf(format string, args ...any) { r.said = fmt.Sprintf(format, args...) }
 
 // TestNumber: numbers above 0 are taken, and anything else ends the test that asked.
@@ -32,5 +34,18 @@ func TestNumber(t *testing.T) {
 		if n := Number(&r, "CLOBD_SIZE", 5); r.said == "" {
 			t.Errorf("%q is read as %d", text, n)
 		}
+	}
+}
+
+// TestFull: a test is left out of a short run only, unless the build is a thorough one.
+func TestFull(t *testing.T) {
+	var r refused
+	Full(&r, "it sleeps")
+	want := ""
+	if testing.Short() && !thorough {
+		want = "full size only: it sleeps"
+	}
+	if r.said != want {
+		t.Errorf("said %q, want %q", r.said, want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 func TestJudge(t *testing.T) {
@@ -42,6 +44,7 @@ func TestJudge(t *testing.T) {
 // TestOption: a node is loaded for a moment, with and without being scraped, and its CPU time per
 // order is that of an order.
 func TestOption(t *testing.T) {
+	setting.Full(t, "it builds a node and loads it")
 	folder := t.TempDir()
 	binary := filepath.Join(folder, "clobd")
 	if err := run("../..", "go", "build", "-buildvcs=false", "-o", binary, "./cmd/clobd"); err != nil {
