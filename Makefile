@@ -15,7 +15,7 @@ help:
 run: build ## start a node with a demo catalog and a synthetic market
 	bin/clobd serve --demo --data bin/demo
 
-test: ## every test in its short size, every bench once; needs Go, gcc and make only
+test: ## the quick tests of every package; needs Go, gcc and make only
 	scripts/test.sh short
 
 quick: ## the tests of the packages that differ from the last commit on main

@@ -3,6 +3,8 @@ package engine
 import (
 	"math/big"
 	"testing"
+
+	"clobd/scripts/setting"
 )
 
 // Edges that drawn histories seldom touch: amounts at their tolerance, cash that just suffices, and
@@ -103,6 +105,7 @@ func TestReferenceExpiry(t *testing.T) {
 // TestReferenceMany gives a wallet the most orders that it may hold. An order that may rest is then
 // refused, even if it would trade at once; an order that never rests is accepted.
 func TestReferenceMany(t *testing.T) {
+	setting.Full(t, "TestReferenceSeeded stays")
 	if auditing {
 		t.Skip("an audit after each of 10,000 orders takes too long")
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // saved is a state as Save packs it.
@@ -141,6 +143,7 @@ func TestLoadNoticesDamage(t *testing.T) {
 
 // TestLoadNoticesNonsense loads states whose checksums are right and whose contents are not.
 func TestLoadNoticesNonsense(t *testing.T) {
+	setting.Full(t, "TestLoadNoticesDamage stays")
 	d := dice(6)
 	w := newCrowd(d.below)
 	w.begin()

@@ -17,6 +17,7 @@ import (
 
 	"clobd/engine"
 	"clobd/journal/disk"
+	"clobd/scripts/setting"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -231,6 +232,7 @@ func TestUndoTakesItsOwn(t *testing.T) {
 // TestRescueFillsTheDisk: a disk that fills while a rescue works ends it with an error that says
 // what to do, at once, and leaves nothing of the rescue behind.
 func TestRescueFillsTheDisk(t *testing.T) {
+	setting.Full(t, "TestRescueAgain stays")
 	whole, _ := scattered(t, 60)
 	manifests, err := filepath.Glob(filepath.Join(whole, "journal", "MANIFEST*"))
 	for _, name := range manifests {
@@ -285,6 +287,7 @@ func TestRescueFillsTheDisk(t *testing.T) {
 // TestRescuePowerLoss: power fails at any step of a rescue. No start passes with less than what was
 // accepted, what was there is kept, and it can be done again.
 func TestRescuePowerLoss(t *testing.T) {
+	setting.Full(t, "TestRescueAgain stays")
 	stride := 1
 	if testing.Short() {
 		stride = 5

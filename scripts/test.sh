@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The tests of the whole repository. With "short" a test that repeats one thing many times does so a
-# few times only, and tests of the real catalog are left out: every test asks testing.Short() for
-# that, and each bench runs once, so that it cannot rot. With "full" every test of every package has
-# its full size, so none can be forgotten. go vet is a part of "make lint".
+# few times only, and what takes many seconds or a real catalog is left out: every test asks
+# testing.Short() or setting.Full for that. With "full" every test of every package has its full
+# size, so none can be forgotten, and each bench runs once, so that it cannot rot. go vet is a part
+# of "make lint".
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 # Tests of a node wait more than they compute: twice as many packages as processors run at a time.
@@ -19,10 +20,10 @@ benches() {
 }
 
 case ${1:-full} in
-short)
-	step "tests" tests -short
+short) step "tests" tests -short ;;
+full)
+	step "tests, full size" tests
 	step "benches, once each" benches
 	;;
-full) step "tests, full size" tests ;;
 *) echo "usage: scripts/test.sh [short|full]" >&2; exit 2 ;;
 esac

@@ -43,6 +43,7 @@ func bomb(t *testing.T, before string, text repeated, after string) []byte {
 // TestGzipBombs: a packed source that unpacks to a thousand times its size is read with bounded
 // memory, and what stands behind the bomb is read or refused by name. CLOBD_SIZE is the bombs' MiB.
 func TestGzipBombs(t *testing.T) {
+	setting.Full(t, "answers of many megabytes")
 	size := max(setting.Size(t, 32, 32), 32) << 20
 	good, last := event("1", market(1, "")), event("3", market(3, ""))
 	many := func(text string) repeated { return repeated{text, size} }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // onlyLog is the one file of a catalog's folder.
@@ -586,6 +587,7 @@ func TestRanks(t *testing.T) {
 
 // TestPages holds pages against the plain way: look at all rows, sort them, cut.
 func TestPages(t *testing.T) {
+	setting.Full(t, "thousands of pages")
 	w := newWorld(1)
 	text := w.begin()
 	for range 300 {

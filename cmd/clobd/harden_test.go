@@ -123,6 +123,7 @@ func TestFilesOfOthers(t *testing.T) {
 // but the node itself still measures and profiles itself, and gathers its memory. --allow-core
 // opens it.
 func TestNoDumps(t *testing.T) {
+	setting.Full(t, "TestSecretsLeaveTheHeap stays")
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only root can be somebody else")
 	}

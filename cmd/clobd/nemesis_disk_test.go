@@ -166,7 +166,10 @@ func (w *world) cancelOnly(t *testing.T) {
 
 // TestFullDiskUnguarded fills the disk to the last byte, of a node that was told not to watch it.
 // Whether the node goes on or ends, what it acknowledged is there once there is room again.
-func TestFullDiskUnguarded(t *testing.T) { fullToTheLastByte(t, "unguarded", 0) }
+func TestFullDiskUnguarded(t *testing.T) {
+	setting.Full(t, "TestFullDiskGuarded stays")
+	fullToTheLastByte(t, "unguarded", 0)
+}
 
 // TestFullDiskGuarded fills the disk to the last byte at once, faster than the node that watches it
 // can look.

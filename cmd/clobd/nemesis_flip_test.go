@@ -380,6 +380,7 @@ func (f *flipper) endOf(t *testing.T, data string) uint64 {
 // TestDamage does worse things than flips to files of a data folder: they are cut, emptied, zeroed
 // in part, taken away, or a folder is in their place.
 func TestDamage(t *testing.T) {
+	setting.Full(t, "several copies of a folder; TestWaysOut stays")
 	t.Parallel()
 	times := setting.Size(t, 25, 5)
 	f := newFlipper(t)

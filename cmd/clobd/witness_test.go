@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"clobd/cmd/cli"
+	"clobd/scripts/setting"
 )
 
 // TestWitnesses: a journal that has lost its end, and the mark with it, is refused if a checkpoint,
 // the index or the catalog knows a later frame, each alone. The loss can be accepted.
 func TestWitnesses(t *testing.T) {
+	setting.Full(t, "several nodes")
 	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node

@@ -154,7 +154,7 @@ func mutations(t *testing.T) int {
 	text := os.Getenv("CLOBD_SIZE")
 	switch {
 	case text == "" && testing.Short():
-		return 100_000
+		return 20_000
 	case text == "":
 		return 500_000
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/scripts/setting"
 )
 
 // fail makes claims of a key that are all false, until they are not checked any more.
@@ -135,6 +136,7 @@ func TestBadOrdersCount(t *testing.T) {
 // TestMemoryIsBounded: many more callers than there is room for, who have used several windows,
 // take no more memory than the tables have room for.
 func TestMemoryIsBounded(t *testing.T) {
+	setting.Full(t, "it fills tables to their ends")
 	clock := newManualClock()
 	w := New(clock.now)
 	before := heap()
@@ -175,6 +177,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // TestSlotsAreBounded: callers who use all windows all the time do not take more than the slots
 // that there are.
 func TestSlotsAreBounded(t *testing.T) {
+	setting.Full(t, "it fills tables to their ends")
 	clock := newManualClock()
 	w := New(clock.now)
 	for range 3 * slots {

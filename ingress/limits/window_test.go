@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"clobd/scripts/setting"
 )
 
 // arrivals draws the times of n requests in a form that a caller may have: even, in bursts, or in
@@ -33,7 +35,7 @@ func arrivals(r *rand.Rand, w Window, n int) []int64 {
 // TestWindowIsExact: whatever the arrivals and their phase, no period holds more requests than the
 // limit, and a refused request would have made one of the last slots+1 parts of a period too full.
 func TestWindowIsExact(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range uint64(setting.Size(t, 2000, 200)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		w := Window{uint32(1 + r.IntN(400)), []time.Duration{ten, 10 * time.Minute}[r.IntN(2)]}
 		var c counter
