@@ -21,8 +21,8 @@
 // A lane is one connection with one request in flight; its requests keep their order. All that is
 // sent and received is checked by its text, and one good answer in 64 is parsed as JSON. What is no
 // answer, the end of a connection and the end of patience are failures: a closed loop ends with
-// them, an open one counts them and goes on over a new connection. Nothing waits for ever: after the
-// end of ctx nothing is sent within 50 ms, and what is in flight has 2 s to be answered.
+// them, an open one counts them and goes on over a new connection. Nothing waits for ever: within
+// 50 ms of the end of ctx the last request is sent, and what is in flight has 2 s to be answered.
 //
 // Answers that one wait reports have one time, that of its end. So the times are the server's and
 // the kernel's, and how late this package is itself stands apart, in Measured.Late. In an open loop

@@ -163,6 +163,7 @@ func (p *process) trades(t *testing.T, token string, orders int) {
 // are less than 1 MB, and each label is on a list with what it may be. Whatever strangers send
 // makes no new series. How long a scrape takes is logged.
 func TestMetricsAreBounded(t *testing.T) {
+	setting.Full(t, "a thousand markets")
 	t.Parallel()
 	folder, markets := t.TempDir(), setting.Size(t, 50_000, 1000)
 	file := filepath.Join(folder, "catalog.jsonl")

@@ -39,7 +39,7 @@ func (w *world) onSmallDisk(t *testing.T, flags ...string) (disk string) {
 // and says so; it goes on answering; and once there is room again it takes orders, without a
 // restart.
 func TestFullDisk(t *testing.T) {
-	setting.Full(t, "TestFullDiskGuarded stays")
+	setting.Full(t, "TestDiskGuard stays")
 	t.Parallel()
 	const reserve = 8 << 20
 	w, rounds := newWorld(t, 4), setting.Size(t, 1, 1)
@@ -167,13 +167,16 @@ func (w *world) cancelOnly(t *testing.T) {
 // TestFullDiskUnguarded fills the disk to the last byte, of a node that was told not to watch it.
 // Whether the node goes on or ends, what it acknowledged is there once there is room again.
 func TestFullDiskUnguarded(t *testing.T) {
-	setting.Full(t, "TestFullDiskGuarded stays")
+	setting.Full(t, "TestDiskGuard stays")
 	fullToTheLastByte(t, "unguarded", 0)
 }
 
 // TestFullDiskGuarded fills the disk to the last byte at once, faster than the node that watches it
 // can look.
-func TestFullDiskGuarded(t *testing.T) { fullToTheLastByte(t, "guarded", 8<<20) }
+func TestFullDiskGuarded(t *testing.T) {
+	setting.Full(t, "TestDiskGuard stays")
+	fullToTheLastByte(t, "guarded", 8<<20)
+}
 
 func fullToTheLastByte(t *testing.T, label string, reserve int) {
 	t.Parallel()

@@ -162,6 +162,7 @@ func (l *ownStream) check(t *testing.T, heard []news) (
 // has the right books. CLOBD_SIZE is the number of kills; from 50 on there are 50 listeners of each
 // kind.
 func TestStreams(t *testing.T) {
+	setting.Full(t, "package api has the streams without a node of their own")
 	t.Parallel()
 	kills, each := setting.Size(t, 3, 2), 3
 	if kills >= 50 {

@@ -57,23 +57,18 @@ func allSent(t *testing.T, steps []bench.Step) bool {
 
 // TestFlood reads beside orders for a moment.
 func TestFlood(t *testing.T) {
+	setting.Full(t, "a node is flooded for seconds")
 	var r bench.Flooded
 	steady := func() bool {
 		return r.Orders[0] > 0 && r.Idle[0].Unsent == 0 && r.CPUMicros[0] > 0
 	}
-	rounds := 2
-	if testing.Short() {
-		rounds = 1
-	}
+	const rounds = 2
 	out := measure(t, &r, steady, "flood", "--rounds", fmt.Sprint(rounds), "--duration", "300ms",
 		"--rate", "100", "--readers", "2", "--connections", "2", "--dir", t.TempDir())
 	if len(r.Idle) != rounds || r.Idle[0].Sent != int64(100*r.Seconds+0.5) ||
 		len(r.Busy) != rounds || r.Nice < 10 || r.Corrected <= 0 || r.Uncorrected <= 0 ||
 		len(r.CPUMicros) != rounds || !strings.Contains(out, "idle") {
 		t.Errorf("%+v\n%s", r, out)
-	}
-	if testing.Short() {
-		return // the same way, with lists
 	}
 	var lists bench.Flooded
 	out = measure(t, &lists, func() bool { return lists.Orders[0] > 0 }, "flood", "--rounds", "1",
@@ -116,6 +111,7 @@ func TestStreams(t *testing.T) {
 
 // TestStall stops the matcher and the disk of a node for a moment, and reads go on.
 func TestStall(t *testing.T) {
+	setting.Full(t, "a node stands still in parts")
 	var r bench.Stalled
 	steady := func() bool {
 		for _, p := range r.Parts {
@@ -208,6 +204,7 @@ func TestCompareEntry(t *testing.T) {
 // TestCompareFanout sends a few bursts from each side. The stream of each subscriber must have no
 // gap, and the report must name the sides.
 func TestCompareFanout(t *testing.T) {
+	setting.Full(t, "three servers take turns")
 	var r fanout.Measured
 	out := measure(t, &r, always, "compare", "fanout", "--rounds", "1", "--duration", "200ms",
 		"--cases", "3x2@50", "--cases", "1x1@40", "--idle", "20")

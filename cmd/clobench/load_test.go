@@ -341,6 +341,7 @@ func resting(ctx context.Context, t *testing.T, node nodeAt) int {
 
 // TestRunStreams lets subscribers listen to a run.
 func TestRunStreams(t *testing.T) {
+	setting.Full(t, "TestStreams stays")
 	var r bench.Report
 	out := measure(t, &r, func() bool { return r.Acknowledged > 0 && r.Delivery != nil }, "run",
 		"--level", "L3", "--workload", "streams", "--subscribers", "5", "--rate", "200",

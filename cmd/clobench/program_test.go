@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"clobd/bench"
+	"clobd/scripts/setting"
 )
 
 // programs is the folder that TestMain builds the programs into.
@@ -190,6 +191,7 @@ func lengthen(t *testing.T, args []string) {
 // TestRunAtSomebodysNode measures a node that the test started, with settings that clobench does
 // not have itself.
 func TestRunAtSomebodysNode(t *testing.T) {
+	setting.Full(t, "TestRunWithKeys stays")
 	data := filepath.Join(t.TempDir(), "data")
 	node := startNode(t, data)
 	args := []string{"run", "--level", "L3", "--duration", "300ms", "--connections", "8",
@@ -280,9 +282,10 @@ func startNode(t *testing.T, data string, more ...string) nodeAt {
 // TestInterrupted presses Ctrl-C in the middle of everything that takes time: drawing, signing and
 // measuring. Which of them it meets depends on the machine; it must stop all.
 func TestInterrupted(t *testing.T) {
+	setting.Full(t, "TestKeysInterrupted stays")
 	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
 	defer stop()
-	for i, c := range []struct {
+	for _, c := range []struct {
 		args  string
 		after time.Duration
 	}{
@@ -294,9 +297,6 @@ func TestInterrupted(t *testing.T) {
 		{"compare orders --duration 1s", 2500 * time.Millisecond},
 		{"compare book --duration 1m", 1500 * time.Millisecond},
 	} {
-		if testing.Short() && i != 3 {
-			continue // one level is enough of a signal
-		}
 		t.Run(c.args, func(t *testing.T) {
 			for try := 1; !interrupted(ctx, t, c.args, c.after); try++ {
 				if try == tries {

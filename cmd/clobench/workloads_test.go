@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clobd/bench"
+	"clobd/scripts/setting"
 )
 
 // TestWorkloads lists the workloads, and runs those with lists, with several books and with reads
@@ -43,6 +44,7 @@ func TestWorkloads(t *testing.T) {
 // TestReplay records a node under load, kills it, and plays its journal again: as Commands, and as
 // orders over one connection and at a pace.
 func TestReplay(t *testing.T) {
+	setting.Full(t, "a node is recorded and played again; package bench has it in one process")
 	data := filepath.Join(t.TempDir(), "data")
 	var r bench.Report
 	t.Run("recorded", func(t *testing.T) { // the node is killed at its end
@@ -55,9 +57,6 @@ func TestReplay(t *testing.T) {
 		{"--level", "L0", "--duration", "100ms"},
 		{"--level", "L3", "--durability", "async", "--duration", "2m", "--connections", "1"},
 		{"--level", "L3", "--duration", "2s", "--connections", "8", "--pace", "20"},
-	}
-	if testing.Short() {
-		all = all[:2]
 	}
 	for _, args := range all {
 		args = append([]string{"run", "--workload", "replay", "--data", data}, args...)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -22,7 +23,7 @@ type banned struct {
 var documents = []string{"README.md", "DESIGN.md"}
 
 // words are the banned ones.
-func words() []banned {
+var words = sync.OnceValue(func() []banned {
 	return []banned{
 		{regexp.MustCompile(`\b([T]ODO|[F]IXME|[X]XX)\b`), "do it now, or say plainly that it is not done"},
 		{regexp.MustCompile(`\b[A-Z]{4,}\.md\b`),
@@ -32,7 +33,7 @@ func words() []banned {
 		{regexp.MustCompile(`https?://[a-z.]+/[^"]*\.[t]gz`),
 			"where a package came from: each machine has its own"},
 	}
-}
+})
 
 // checkTop allows the names of the top level and no others.
 func (t *Tree) checkTop() {
