@@ -12,6 +12,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/process"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -215,7 +216,7 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
-	score  *score           // of a replay at L3
+	score  *workload.Score  // of a replay at L3
 	// placedBy are the same by address, if their owners have to be asked for them.
 	placedBy map[string][]engine.OrderID
 }

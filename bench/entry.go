@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/ingress/auth"
 )
 
@@ -28,11 +29,11 @@ const (
 // in flight, and over HTTP by one request a connection. All orders are those of the traders that
 // have a socket.
 func (k *contest) entry(ctx context.Context, clients []*trader.Client) func(int) (
-	workload, error) {
+	efforts, error) {
 	k.out.Node.Name = fmt.Sprintf("/ws/trade, %d in flight on %d", entryFlight, entrySockets)
 	k.out.Baseline.Name = fmt.Sprintf("POST /order on %d", k.Connections)
-	return func(round int) (workload, error) {
-		var ops [2][]Op
+	return func(round int) (efforts, error) {
+		var ops [2][]workload.Op
 		var requests [2][]signed
 		for i := range ops {
 			n := max(int(k.Duration.Seconds()*k.perSecond), 2000)
@@ -54,8 +55,8 @@ func (k *contest) entry(ctx context.Context, clients []*trader.Client) func(int)
 
 // entryOrders draws and signs n orders of the first traders.
 func (k *contest) entryOrders(ctx context.Context, clients []*trader.Client, draw, n int) (
-	[]Op, []signed, error) {
-	w, err := WorkloadNamed("place")
+	[]workload.Op, []signed, error) {
+	w, err := workload.Named("place")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +80,7 @@ func (v *volley) dealRound(requests []signed) {
 }
 
 // dealSockets gives each trader a socket.
-func (k *contest) dealSockets(ops []Op, requests []signed) *crew {
+func (k *contest) dealSockets(ops []workload.Op, requests []signed) *crew {
 	hands := make([][]signed, entrySockets)
 	for i, r := range requests {
 		t := ops[i].Trader

@@ -10,6 +10,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -29,7 +30,7 @@ func (o *Overload) validate() error {
 	all.Rounds(o.Rounds, o.Duration)
 	all.Add(o.Duration < time.Second, "the duration is below 1 s")
 	all.lanes("connections", o.Connections)
-	all.Add(o.Connections < Traders, "less than %d connections", Traders)
+	all.Add(o.Connections < workload.Traders, "less than %d connections", workload.Traders)
 	all.Add(len(o.Factors) == 0, "no factors")
 	for _, f := range o.Factors {
 		all.Add(!(f > 0 && f <= 10), "the factor %v is not in (0, 10]", f)
@@ -123,7 +124,7 @@ func (p *pusher) round(ctx context.Context, round int) error {
 	} else if p.Lists {
 		rate = 80_000
 	}
-	v, err := p.load(ctx, Traders, rate*p.Duration.Seconds())
+	v, err := p.load(ctx, workload.Traders, rate*p.Duration.Seconds())
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (p *pusher) load(ctx context.Context, connections int, orders float64) (*vo
 	p.drawn++
 	spare := contestMarkets
 	if p.Lists {
-		spare = Traders * listSize // orders that fill no list are left out
+		spare = workload.Traders * workload.ListSize // orders that fill no list are left out
 	}
 	ops, requests, err := p.orders(ctx, p.Seed+p.drawn, int(orders)+spare)
 	if err != nil {
@@ -185,7 +186,7 @@ func (p *pusher) load(ctx context.Context, connections int, orders float64) (*vo
 // each is how many orders a request has.
 func (p *pusher) each() float64 {
 	if p.Lists {
-		return listSize
+		return workload.ListSize
 	}
 	return 1
 }
@@ -412,11 +413,11 @@ func (o *Overloaded) Verdict() error {
 func (o *Overloaded) WriteText(w io.Writer) {
 	what := "orders"
 	if o.Lists {
-		what = fmt.Sprintf("orders in lists of %d", listSize)
+		what = fmt.Sprintf("orders in lists of %d", workload.ListSize)
 	}
 	fmt.Fprintf(w, "%s: capacity %.0f orders/s (median of closed loops of %d connections); then an open "+
 		"loop of a multiple of it, Poisson, %d connections, %.1f s a step, seed %d, load in processes of "+
-		"its own\n", what, Median(o.Capacity), Traders, o.Connections, o.Seconds, o.Seed)
+		"its own\n", what, Median(o.Capacity), workload.Traders, o.Connections, o.Seconds, o.Seed)
 	fmt.Fprintln(w, "  round  times  asked/s offered/s accepted/s  of capacity  refused  failed  "+
 		"unsent  accepted ms: p50    p99    max  from due: p50    p99  refused ms: p50   p99   max  generator: thread")
 	for i := range o.Steps {

@@ -13,6 +13,7 @@ import (
 
 	"clobd/bench/process"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -226,7 +227,7 @@ type site struct {
 
 // open starts the node. The caller calls close also after an error.
 func (s *Setting) open(ctx context.Context) (*site, error) {
-	w, err := WorkloadNamed("place")
+	w, err := workload.Named("place")
 	if err != nil {
 		return nil, err
 	}
@@ -274,13 +275,12 @@ func (t *site) close() {
 }
 
 // orders draws and signs n orders for all markets but the first, whose book the reads look at.
-func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, error) {
-	w, err := WorkloadNamed("place")
+func (t *site) orders(ctx context.Context, seed uint64, n int) ([]workload.Op, []signed, error) {
+	w, err := workload.Named("place")
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &contest{Comparison: Comparison{Seed: seed}}
-	ops, err := k.draw(ctx, w, 0, max(n, 2000))
+	ops, err := w.DrawApart(ctx, seed, contestMarkets, max(n, 2000))
 	if err != nil {
 		return nil, nil, err
 	}

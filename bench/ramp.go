@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"time"
+
+	"clobd/bench/workload"
 )
 
 // Ramp says at which rates a node is loaded, step by step, until it no longer keeps up.
@@ -138,7 +140,7 @@ func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error
 	}
 	spare := contestMarkets
 	if r.What == "lists" {
-		spare = Traders * listSize // orders that fill no list are left out
+		spare = workload.Traders * workload.ListSize // orders that fill no list are left out
 	}
 	ops, requests, err := t.orders(ctx, r.Seed+uint64(step+2), n+spare)
 	if err != nil {
@@ -156,7 +158,7 @@ func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error
 // each is how many operations a request has.
 func (r *Ramp) each() float64 {
 	if r.What == "lists" {
-		return listSize
+		return workload.ListSize
 	}
 	return 1
 }
@@ -190,7 +192,7 @@ func (r *Ramped) Verdict() error {
 func (r *Ramped) WriteText(w io.Writer) {
 	what := r.What
 	if what == "lists" {
-		what = fmt.Sprintf("orders in lists of %d (failed and unsent count lists)", listSize)
+		what = fmt.Sprintf("orders in lists of %d (failed and unsent count lists)", workload.ListSize)
 	}
 	fmt.Fprintf(w, "%s, open loop, %d connections, %.1f s a step, seed %d: a request is due at a "+
 		"constant rate; corrected is from then to its answer, uncorrected from its sending\n", what,

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -168,16 +169,17 @@ func (f *stallRound) furnish(ctx context.Context, n *inside) (
 	}
 	var markets [2][2]engine.Token
 	for i := range markets {
-		markets[i] = [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
+		markets[i] = workload.Tokens(i)
 		if err := n.submit(engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: Hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
+			Condition: workload.Hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
 			MinSize: engine.Unit, Open: true}}); err != nil {
 			return token, nil, err
 		}
 	}
 	for _, c := range clients {
-		deposits := []engine.Command{{Cash: traderCash}, {Market: 1, Size: traderShares},
-			{Market: 2, Size: traderShares}, {Market: 2, Outcome: 1, Size: traderShares}}
+		const shares = workload.TraderShares
+		deposits := []engine.Command{{Cash: workload.TraderCash}, {Market: 1, Size: shares},
+			{Market: 2, Size: shares}, {Market: 2, Outcome: 1, Size: shares}}
 		for _, d := range deposits {
 			d.Kind, d.Address = engine.Deposit, c.Signer.Address
 			if err := n.submit(d); err != nil {

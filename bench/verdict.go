@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"clobd/bench/workload"
 )
 
 // RequestError says that a measurement was asked for with values that it cannot have. Nothing was
@@ -60,7 +62,7 @@ func (p *Problems) lanes(what string, n int) {
 
 // posters notes what is wrong with a number of connections that post orders.
 func (p *Problems) posters(what string, n int) {
-	p.Add(n < 1 || n > Traders, "the %s are not in [1, %d]: each has wallets of its own", what, Traders)
+	p.Add(n < 1 || n > workload.Traders, "the %s are not in [1, %d]: each has wallets of its own", what, workload.Traders)
 }
 
 // Err is nil without problems, and else a RequestError of all of them.
