@@ -11,10 +11,10 @@ import (
 // batch prepares rounds that post the same kind of signed orders to one node, in lists and one by
 // one. Each side has orders of its own, because an order is taken once.
 func (k *contest) batch(ctx context.Context, w workload.Workload,
-	clients []*trader.Client) func(int) (efforts, error) {
+	clients []*trader.Client) func(int) (loads, error) {
 	k.out.Node.Name = fmt.Sprintf("POST /orders of %d", workload.ListSize)
 	k.out.Baseline.Name = "POST /order, one by one"
-	return func(round int) (efforts, error) {
+	return func(round int) (loads, error) {
 		var ops [2][]workload.Op
 		var requests [2][]signed
 		for i := range ops {
@@ -28,14 +28,14 @@ func (k *contest) batch(ctx context.Context, w workload.Workload,
 				return nil, err
 			}
 		}
-		return func(s *Side) effort {
+		return func(s *Side) *volley {
 			v := newVolley(s.server.addr, k.Connections)
 			if s == &k.out.Baseline {
 				v.deal(ops[1], requests[1])
 			} else {
 				v.dealLists(ops[0], requests[0])
 			}
-			return v.effort
+			return v
 		}, nil
 	}
 }

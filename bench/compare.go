@@ -299,14 +299,14 @@ func (k *contest) against(ctx context.Context, w workload.Workload,
 	return peer.stop()
 }
 
-// efforts makes one side's effort from the requests of a round.
-type efforts func(s *Side) effort
+// loads makes one side's load from the requests of a round.
+type loads func(s *Side) *volley
 
 // rounds gives each side one turn a round, on the same work. The first round only warms up. Who
 // goes first changes from round to round: the second turn meets a machine, a disk and caches that
 // the first one has used, and that must not always be the same side's luck.
-func (k *contest) rounds(ctx context.Context, prepare func(round int) (efforts, error),
-	turn func(context.Context, *Side, efforts) error) error {
+func (k *contest) rounds(ctx context.Context, prepare func(round int) (loads, error),
+	turn func(context.Context, *Side, loads) error) error {
 	out := k.out
 	for round := -1; round < k.Rounds; round++ {
 		work, err := prepare(round)
@@ -338,9 +338,9 @@ func (k *contest) rounds(ctx context.Context, prepare func(round int) (efforts, 
 func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
 // turn measures one side once, over new connections, and closes them.
-func (k *contest) turn(ctx context.Context, s *Side, work efforts) error {
+func (k *contest) turn(ctx context.Context, s *Side, work loads) error {
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
-	if err := work(s)(ctx, t, s.server.cpu); err != nil {
+	if err := t.fire(ctx, work(s), s.server.cpu); err != nil {
 		return err
 	}
 	r := t.report
@@ -373,10 +373,10 @@ func (k *contest) turn(ctx context.Context, s *Side, work efforts) error {
 
 // orders prepares rounds that post the same signed orders to both sides.
 func (k *contest) orders(ctx context.Context, w workload.Workload,
-	clients []*trader.Client) func(int) (efforts, error) {
+	clients []*trader.Client) func(int) (loads, error) {
 	k.out.Node.Name = "node, fsync before answer"
 	k.out.Baseline.Name = "naive, fsync before answer"
-	return func(round int) (efforts, error) {
+	return func(round int) (loads, error) {
 		n := int(k.Duration.Seconds() * k.perSecond)
 		ops, err := k.draw(ctx, w, round, max(n, 1000))
 		if err != nil {
@@ -387,10 +387,10 @@ func (k *contest) orders(ctx context.Context, w workload.Workload,
 		if err != nil {
 			return nil, err
 		}
-		return func(s *Side) effort {
+		return func(s *Side) *volley {
 			v := newVolley(s.server.addr, k.Connections)
 			v.deal(ops, requests)
-			return v.effort
+			return v
 		}, nil
 	}
 }
@@ -408,7 +408,7 @@ func (k *contest) draw(ctx context.Context, w workload.Workload, round, n int) (
 // reads places 49 levels a side, saves the node's answer about that book in file, and prepares
 // rounds that read it from both sides.
 func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
-	func(int) (efforts, error), error) {
+	func(int) (loads, error), error) {
 	if err := restLadder(ctx, c, k.markets[0][0]); err != nil {
 		return nil, err
 	}
@@ -422,9 +422,9 @@ func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	}
 	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
 	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
-	return func(int) (efforts, error) {
-		return func(s *Side) effort {
-			return reads(s.server.addr, path, k.Connections, body).effort
+	return func(int) (loads, error) {
+		return func(s *Side) *volley {
+			return reads(s.server.addr, path, k.Connections, body)
 		}, nil
 	}, nil
 }

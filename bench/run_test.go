@@ -259,11 +259,11 @@ func TestRoundsAlternate(t *testing.T) {
 	k := &contest{Comparison: Comparison{Rounds: 4}, out: &Compared{Node: Side{Name: "n"},
 		Baseline: Side{Name: "b"}}}
 	order, prepared := "", ""
-	prepare := func(round int) (efforts, error) {
+	prepare := func(round int) (loads, error) {
 		prepared += fmt.Sprint(round, " ")
 		return nil, nil
 	}
-	turn := func(_ context.Context, s *Side, _ efforts) error {
+	turn := func(_ context.Context, s *Side, _ loads) error {
 		order += s.Name
 		s.Rates = append(s.Rates, 1)
 		return nil

@@ -76,7 +76,7 @@ func (p *Problems) Err() error {
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
 	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up
-	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1, at L2 and on sockets
+	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1 and at L2
 	stoodLong = 150_000 // µs: no thread waits so long for a busy core
 	latePart  = 0.5     // of the latency at the same percentile
 	wholeOf   = 0.9     // of the time of the threads that send

@@ -254,19 +254,6 @@ func paced(rate float64, duration time.Duration, m *lean.Measured) Paced {
 		Histograms: histograms(&service, &corrected)}
 }
 
-// effort measures one side of a comparison, or a run.
-type effort func(ctx context.Context, t *trial, cpu clock) error
-
-// effort makes it of a volley.
-func (v *volley) effort(ctx context.Context, t *trial, cpu clock) error {
-	return t.fire(ctx, v, cpu)
-}
-
-// effort makes it of a crew.
-func (c *crew) effort(ctx context.Context, t *trial, cpu clock) error {
-	return t.measure(ctx, c, cpu)
-}
-
 // flood sends the orders from a process of its own, at a low priority, and returns when it has
 // begun.
 func (v *volley) flood(ctx context.Context, self string) (*lean.Apart, error) {

@@ -38,6 +38,9 @@ type lane struct {
 	again   int64 // of shut and pausing
 	busy    bool  // the last answer was 503, and the next request is the same
 	since   int64 // of busy: when the request was sent first
+
+	flying int   // of a desk: requests in flight
+	heard  int64 // of a desk: its last answer, or when the first request was sent after that
 }
 
 // has reports whether a request of an open loop waits for the lane.
@@ -107,6 +110,10 @@ func (p *pump) set(l *lane, to phase) {
 
 // event handles what epoll reports of a lane.
 func (p *pump) event(l *lane, events uint32) {
+	if p.Flight > 0 {
+		p.hear(l, events)
+		return
+	}
 	switch l.phase {
 	case dialing:
 		if err := p.dialed(l); err != nil {
@@ -134,10 +141,14 @@ func (p *pump) proceed(l *lane) {
 	switch {
 	case l.phase != idle, p.over:
 		return
+	case p.open && p.now > p.deadline:
+		p.over = true
+		return
+	case p.Flight > 0:
+		p.converse(l)
+		return
 	case p.open:
-		if p.now > p.deadline {
-			p.over = true
-		} else if p.has(l) {
+		if p.has(l) {
 			p.shoot(l)
 		}
 		return
@@ -170,6 +181,15 @@ func (p *pump) shoot(l *lane) {
 	p.inFlight++
 	p.set(l, waiting)
 	l.request, l.sent, p.now = i, at, at
+	p.transmit(l)
+}
+
+// transmit sends what lies in p.out. What the kernel does not take at once follows later.
+func (p *pump) transmit(l *lane) {
+	if len(l.out) > 0 {
+		l.out = append(l.out, p.out...)
+		return
+	}
 	n, no := send(l.fd, p.out)
 	switch {
 	case no == syscall.EAGAIN || no == syscall.EINTR:
@@ -246,8 +266,6 @@ const pause = int64(1_000_000)
 
 // answered handles the answer to the request in flight.
 func (p *pump) answered(l *lane, r *reply) {
-	q := &p.Requests[l.request]
-	w := &p.Routes[q.Route]
 	p.inFlight--
 	p.set(l, idle)
 	l.free = p.now
@@ -270,6 +288,13 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	p.time(l)
+	p.judged(l, r)
+}
+
+// judged counts the answer to a request that was in flight as good, or as a failure.
+func (p *pump) judged(l *lane, r *reply) {
+	q := &p.Requests[l.request]
+	w := &p.Routes[q.Route]
 	refused, good := r.judge(w, q)
 	var problem error
 	switch {
@@ -278,6 +303,9 @@ func (p *pump) answered(l *lane, r *reply) {
 	case !good:
 		problem = fmt.Errorf("status %d: %.300s", r.status, r.body)
 	case p.m.Good%sampleOf == 0:
+		if p.Flight > 0 {
+			r.body = firstValue(r.body)
+		}
 		if err := r.inspect(w, q); err != nil {
 			problem = fmt.Errorf("%w: %.300s", err, r.body)
 		}
@@ -357,6 +385,10 @@ func (p *pump) fail(text string) {
 
 // lost ends a request that will have no answer, and opens a new connection in an open loop.
 func (p *pump) lost(l *lane, err error) {
+	if p.Flight > 0 {
+		p.broken(l, err)
+		return
+	}
 	q := &p.Requests[l.request]
 	p.inFlight--
 	p.time(l)
@@ -419,6 +451,9 @@ func (p *pump) resume() {
 func (p *pump) overdue() {
 	for i := range p.lanes {
 		l := &p.lanes[i]
+		if l.flying > 0 && p.now-l.heard >= int64(p.Patience) {
+			p.lost(l, errors.New("no answer in time"))
+		}
 		if p.now-l.sent < int64(p.Patience) {
 			continue
 		}

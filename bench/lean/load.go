@@ -23,6 +23,10 @@ type Load struct {
 	// Homes is how many addresses of the loopback network the connections come from in turn, because
 	// a server bounds those of one address. It needs an Addr in 127.0.0.0/8. 0: what the system picks.
 	Homes int
+	// Flight makes each lane a desk: a WebSocket at Route.Path with up to so many requests in flight,
+	// which logs in as the sender of its first request. Route.Method is that of the messages. The end
+	// of a desk ends the load. 0: HTTP.
+	Flight int
 	// Routes are what Requests refer to.
 	Routes []Route
 	// Requests stand in the order in which they are sent. Those of one lane keep their order.
@@ -141,6 +145,8 @@ func (l *Load) validate() error {
 	}
 	bad(l.Lanes < 1, "%d lanes", l.Lanes)
 	bad(l.Homes < 0 || l.Homes > 256, "%d homes are not in [0, 256]", l.Homes)
+	bad(l.Flight < 0, "%d requests in flight", l.Flight)
+	bad(l.Flight > 0 && (l.Repeat || l.Sheds), "a desk repeats nothing, and its refusals are failures")
 	bad(len(l.Requests) == 0, "no requests")
 	bad(l.Duration < 0, "the duration is negative")
 	bad(l.Rate < 0, "the rate is negative")

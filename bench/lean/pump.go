@@ -23,8 +23,10 @@ type pump struct {
 	early    early
 	lanes    []lane
 	poller   *poller
-	room     []byte // what was read last
-	out      []byte // what is sent next
+	room     []byte  // what was read last
+	out      []byte  // what is sent next
+	text     []byte  // of desks: the message in the making
+	sends    []int64 // of desks: when each request was sent, 0 if it was not, or answered
 	m        *Measured
 	stopped  atomic.Bool // by ctx
 
@@ -99,6 +101,10 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("find %s: %w", p.Addr, err)
 	}
 	for i := range p.Routes {
+		if p.Flight > 0 {
+			p.sends = make([]int64, len(p.Requests))
+			break // a desk is authenticated once
+		}
 		s, err := newStencil(&p.Routes[i], p.Addr)
 		if err != nil {
 			return fmt.Errorf("prepare %s %s: %w", p.Routes[i].Method, p.Routes[i].Path, err)
@@ -135,6 +141,11 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 	p.began = time.Now()
 	if err := p.connect(ctx); err != nil {
 		return err
+	}
+	for i := 0; p.Flight > 0 && i < len(p.lanes); i++ {
+		if err := p.enter(&p.lanes[i]); err != nil {
+			return err
+		}
 	}
 	at, err := ready()
 	if err != nil {
