@@ -72,7 +72,8 @@ type Push struct {
 	Failed  int64   `json:"failed_requests"` // neither accepted nor refused
 	Unsent  int64   `json:"unsent_requests"` // given up: a whole step behind
 	// AcceptedMicros and ShedMicros are from sending to answer; DueMicros is from the instant at which
-	// an accepted request was due. Answers 429 and 503 are refusals, whatever their reason.
+	// an accepted request was due. Refusals are answers 503 that say busy or overloaded; any other, such
+	// as a 429 for the limit of an address, has failed.
 	AcceptedMicros Latency    `json:"accepted_micros"`
 	DueMicros      Latency    `json:"accepted_from_due_micros"`
 	ShedMicros     Latency    `json:"refused_micros"`
@@ -171,7 +172,7 @@ func (p *pusher) load(ctx context.Context, connections int, orders float64) (*vo
 		return nil, err
 	}
 	v := newVolley(p.node.addr, connections)
-	v.Sheds, v.Homes = true, homes
+	v.Sheds, v.Homes = []string{"busy", "overloaded"}, homes
 	if !p.Lists {
 		v.dealRound(requests)
 		return v, nil
@@ -211,14 +212,29 @@ func (p *pusher) reap(v *volley, apart *lean.Apart) (*lean.Measured, error) {
 	return m, err
 }
 
-// aim prepares an open loop of a multiple of the capacity.
+// calm is how long each load of an open loop asks for half of the capacity, before it is measured:
+// clients keep their connections, and overload meets those that are in use.
+const calm = time.Second
+
+// aim prepares an open loop of a multiple of the capacity, on connections that are in use.
 func (p *pusher) aim(ctx context.Context, factor, capacity float64, d time.Duration) (
 	*volley, error) {
-	v, err := p.load(ctx, p.Connections, factor*capacity*d.Seconds())
-	if err == nil {
-		v.Rate, v.Duration, v.Poisson, v.Seed = factor*capacity/p.each(), d, true, p.drawn
+	before := capacity / 2 * calm.Seconds()
+	v, err := p.load(ctx, p.Connections, before+factor*capacity*d.Seconds())
+	if err != nil {
+		return nil, err
 	}
-	return v, err
+	v.Settle, v.Duration = calm, calm+d
+	rate := capacity / 2 / p.each()
+	v.Due = arrivals(rate, true, p.drawn, int(rate*calm.Seconds()))
+	for len(v.Due) > 0 && v.Due[len(v.Due)-1] >= calm {
+		v.Due = v.Due[:len(v.Due)-1]
+	}
+	for _, at := range arrivals(factor*capacity/p.each(), true, p.drawn+1<<32,
+		len(v.Requests)-len(v.Due)) {
+		v.Due = append(v.Due, calm+at)
+	}
+	return v, nil
 }
 
 // push measures one step.
@@ -255,10 +271,12 @@ const healLong = 4 * time.Second
 
 // heal pushes once more as hard as it gets, and then with half of the capacity at once.
 func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error {
-	after, err := p.aim(ctx, 0.5, capacity, healLong)
+	after, err := p.load(ctx, p.Connections, capacity/2*healLong.Seconds())
 	if err != nil {
 		return err
 	}
+	after.Rate, after.Duration = capacity/2/p.each(), healLong
+	after.Poisson, after.Seed = true, p.drawn
 	_, pushed, err := p.push(ctx, most, capacity, time.Second)
 	if err != nil {
 		return err
@@ -318,7 +336,7 @@ func (p *pusher) beside(ctx context.Context, capacity, most float64) error {
 			if err != nil {
 				return err
 			}
-			time.Sleep(time.Second / 2) // the others begin when the flood is there
+			time.Sleep(calm + time.Second/2) // the others begin when the flood is there
 		}
 		cancelling, err := cancels.Dispatch(ctx, p.Self, 1, false)
 		if err != nil {
@@ -416,8 +434,9 @@ func (o *Overloaded) WriteText(w io.Writer) {
 		what = fmt.Sprintf("orders in lists of %d", workload.ListSize)
 	}
 	fmt.Fprintf(w, "%s: capacity %.0f orders/s (median of closed loops of %d connections); then an open "+
-		"loop of a multiple of it, Poisson, %d connections, %.1f s a step, seed %d, load in processes of "+
-		"its own\n", what, Median(o.Capacity), workload.Traders, o.Connections, o.Seconds, o.Seed)
+		"loop of a multiple of it, Poisson, %d connections that half of it was asked of for %v before, "+
+		"%.1f s a step, seed %d, load in processes of its own\n", what, Median(o.Capacity), workload.Traders,
+		o.Connections, calm, o.Seconds, o.Seed)
 	fmt.Fprintln(w, "  round  times  asked/s offered/s accepted/s  of capacity  refused  failed  "+
 		"unsent  accepted ms: p50    p99    max  from due: p50    p99  refused ms: p50   p99   max  generator: thread")
 	for i := range o.Steps {

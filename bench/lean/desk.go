@@ -156,12 +156,13 @@ func (p *pump) converse(l *lane) {
 		if p.open {
 			due = int64(p.Due[i])
 		}
-		note(p.m.Late, p.lateness(due, l.free, at))
+		m := p.measured(i)
+		note(m.Late, p.lateness(due, l.free, at))
 		if l.flying == 0 {
 			l.heard = at
 		}
 		p.sends[i], p.now = max(at, 1), at
-		p.m.Sent++
+		m.Sent++
 		p.left--
 		p.inFlight++
 		l.flying++

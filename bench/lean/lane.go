@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -175,8 +176,9 @@ func (p *pump) shoot(l *lane) {
 	if p.open {
 		due = int64(p.Due[i])
 	}
-	note(p.m.Late, p.lateness(due, l.free, at))
-	p.m.Sent++
+	m := p.measured(i)
+	note(m.Late, p.lateness(due, l.free, at))
+	m.Sent++
 	p.left--
 	p.inFlight++
 	p.set(l, waiting)
@@ -278,9 +280,10 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	l.busy = false
-	if p.Sheds && p.open && sheds(r.status) {
-		p.m.Busy++
-		note(p.m.Shed, p.now-l.sent)
+	if p.sheds(r) {
+		m := p.measured(l.request)
+		m.Busy++
+		note(m.Shed, p.now-l.sent)
 		p.last = p.now
 		if r.closes {
 			p.hangUp(l)
@@ -302,7 +305,7 @@ func (p *pump) judged(l *lane, r *reply) {
 		problem = fmt.Errorf("the server closes the connection with status %d: %.300s", r.status, r.body)
 	case !good:
 		problem = fmt.Errorf("status %d: %.300s", r.status, r.body)
-	case p.m.Good%sampleOf == 0:
+	case p.measured(l.request).Good%sampleOf == 0:
 		if p.Flight > 0 {
 			r.body = firstValue(r.body)
 		}
@@ -321,9 +324,18 @@ func (p *pump) judged(l *lane, r *reply) {
 	}
 }
 
-// sheds reports whether a server answers with this status because it has too much work.
-func sheds(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+// sheds reports whether a server refuses a request because it has too much work.
+func (p *pump) sheds(r *reply) bool {
+	return p.open && r.status == http.StatusServiceUnavailable &&
+		slices.ContainsFunc(p.codes, func(code []byte) bool { return bytes.Contains(r.body, code) })
+}
+
+// measured is where request i is counted: what is due before the loop has settled is counted apart.
+func (p *pump) measured(i int32) *Measured {
+	if p.calm != nil && p.Due[i] < p.Settle {
+		return p.calm
+	}
+	return p.m
 }
 
 // mayRetry reports whether an answer says that the server is busy, and it has not been for longer
@@ -344,10 +356,10 @@ const sampleOf = 64
 // good counts a good answer.
 func (p *pump) good(l *lane, r *reply, refused int64) {
 	i := l.request
-	operations := p.Requests[i].operations()
-	p.m.Good++
-	p.m.Acked += operations
-	p.m.Refused += refused
+	operations, m := p.Requests[i].operations(), p.measured(i)
+	m.Good++
+	m.Acked += operations
+	m.Refused += refused
 	p.m.good[i/64] |= 1 << (i % 64)
 	p.leaf.done += operations
 	took := p.now - l.sent
@@ -366,9 +378,10 @@ func (p *pump) good(l *lane, r *reply, refused int64) {
 
 // time records how long the request that was in flight took.
 func (p *pump) time(l *lane) {
-	note(p.m.Service, p.now-l.sent)
+	m := p.measured(l.request)
+	note(m.Service, p.now-l.sent)
 	if p.open {
-		note(p.m.Corrected, p.now-int64(p.Due[l.request]))
+		note(m.Corrected, p.now-int64(p.Due[l.request]))
 	}
 	p.last = p.now
 }
@@ -418,10 +431,12 @@ func (p *pump) unreachable(l *lane, err error) {
 		return
 	}
 	for p.has(l) {
-		note(p.m.Corrected, p.now-int64(p.Due[l.list[l.next]]))
+		i := l.list[l.next]
+		m := p.measured(i)
+		note(m.Corrected, p.now-int64(p.Due[i]))
 		l.next++
 		p.left--
-		p.m.Sent++
+		m.Sent++
 		p.fail(err.Error())
 	}
 }

@@ -28,6 +28,8 @@ type pump struct {
 	text     []byte  // of desks: the message in the making
 	sends    []int64 // of desks: when each request was sent, 0 if it was not, or answered
 	m        *Measured
+	calm     *Measured   // what is due before the loop has settled; nil: nothing is
+	codes    [][]byte    // of Sheds, as they stand in an answer
 	stopped  atomic.Bool // by ctx
 
 	began    time.Time // the start
@@ -41,6 +43,9 @@ type pump struct {
 	pauses   []standstill // in which the thread stood still, oldest first
 	resting  int          // lanes that do nothing until lane.again
 	over     bool         // nothing is sent any more
+	settled  bool         // Settle is over
+
+	thread, all time.Duration // CPU time of the thread and the process when the measured part began
 
 	second  []byte // the time in seconds after 1970, as text
 	stale   int64  // when it no longer holds
@@ -114,12 +119,17 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 	p.signEarly()
 	p.deal()
 	p.room, p.out = make([]byte, 256<<10), make([]byte, 0, 64<<10)
-	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Shed: newTimes(3),
-		Processes: 1,
-		Nice:      process.Niceness(), good: make([]uint64, (len(p.Requests)+63)/64)}
+	p.m = newMeasured(len(p.Requests))
+	p.m.Processes, p.m.Nice = 1, process.Niceness()
+	if p.Settle > 0 {
+		p.calm = newMeasured(0)
+	}
+	for _, code := range p.Sheds {
+		p.codes = append(p.codes, fmt.Appendf(nil, `"code":"%s"`, code))
+	}
 	p.left, p.end, p.deadline = len(p.Requests), forever, forever
 	if p.Duration > 0 {
-		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)
+		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)-int64(p.Settle)
 	}
 	if p.Repeat {
 		p.left = int(forever)
@@ -160,10 +170,10 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 			return fmt.Errorf("the server closes %d connections before the start", n)
 		}
 	}
-	thread, all := threadCPU(), processCPU()
+	p.thread, p.all = threadCPU(), processCPU()
 	p.start()
 	err = p.loop()
-	p.m.ThreadCPU, p.m.ProcessCPU = threadCPU()-thread, processCPU()-all
+	p.m.ThreadCPU, p.m.ProcessCPU = threadCPU()-p.thread, processCPU()-p.all
 	p.finish()
 	return err
 }
@@ -259,6 +269,9 @@ func (p *pump) loop() error {
 		}
 		p.now = p.clock()
 		p.paused(wake, p.now)
+		if p.settled != (p.now >= int64(p.Settle)) {
+			p.settled, p.thread, p.all = true, threadCPU(), processCPU()
+		}
 		if p.now >= p.end && !p.open && !p.over {
 			p.over, p.m.Full = true, true
 		}
@@ -350,7 +363,7 @@ func (p *pump) finish() {
 	if m.Full {
 		took = max(took, int64(p.Duration))
 	}
-	m.Took = asDuration(took)
+	m.Took = max(asDuration(took)-p.Settle, 0)
 }
 
 // noteUnsent records how long the requests that were given up have waited: they would have taken
@@ -361,7 +374,7 @@ func (p *pump) noteUnsent() {
 		l := &p.lanes[i]
 		for _, k := range l.list[l.next:] {
 			if due := int64(p.Due[k]); due <= end {
-				note(p.m.Corrected, end-due)
+				note(p.measured(k).Corrected, end-due)
 			}
 		}
 	}
