@@ -80,20 +80,15 @@ func MeasureBudget(ctx context.Context, b Budget) (*Budgeted, error) {
 	if err := b.validate(); err != nil {
 		return nil, err
 	}
-	t, err := b.open(ctx)
-	defer t.close()
 	out := &Budgeted{Seed: b.Seed, Connections: b.Connections, Lists: b.Lists,
 		Seconds: b.Duration.Seconds()}
-	if err == nil {
-		err = (&budgeting{b, t, out}).run(ctx)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = b.measure(ctx, func(t *site) error {
+		return (&budgeting{b, t, out}).run(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	return out, nil
 }
 

@@ -103,12 +103,9 @@ func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error 
 			}
 			v := k.entryVolley(sockets, ops, requests)
 			v.Rate, v.Duration = rate, k.Duration
-			if _, err := k.watch.Lap(); err != nil {
-				return err
-			}
-			m, err := v.Run(ctx)
-			h, lapErr := k.watch.Lap()
-			if err := errors.Join(err, lapErr); err != nil {
+			var m *lean.Measured
+			h, err := k.watch.during(func() (err error) { m, err = v.Run(ctx); return err })
+			if err != nil {
 				return err
 			}
 			k.out.Conditions.Hiccup.add(h)

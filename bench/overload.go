@@ -87,24 +87,22 @@ func MeasureOverload(ctx context.Context, o Overload) (*Overloaded, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	t, err := o.open(ctx)
-	defer t.close()
-	p := &pusher{Overload: &o, site: t, told: map[engine.OrderID]bool{}, out: &Overloaded{Seed: o.Seed,
-		Connections: o.Connections, Lists: o.Lists, Seconds: o.Duration.Seconds()}}
-	for round := 0; round < o.Rounds && err == nil; round++ {
-		err = p.round(ctx, round)
-	}
-	if err == nil {
-		err = p.check(ctx)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	out := &Overloaded{Seed: o.Seed, Connections: o.Connections, Lists: o.Lists,
+		Seconds: o.Duration.Seconds()}
+	var err error
+	out.Conditions, err = o.measure(ctx, func(t *site) error {
+		p := &pusher{Overload: &o, site: t, told: map[engine.OrderID]bool{}, out: out}
+		for round := range o.Rounds {
+			if err := p.round(ctx, round); err != nil {
+				return err
+			}
+		}
+		return p.check(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
-	p.out.Conditions = t.conditions
-	return p.out, nil
+	return out, nil
 }
 
 // pusher is such a measurement in work.
@@ -244,10 +242,9 @@ func (p *pusher) push(ctx context.Context, factor, capacity float64, d time.Dura
 	if err != nil {
 		return Push{}, nil, err
 	}
-	_, lapErr := p.watch.Lap()
-	m, err := p.fire(ctx, v)
-	h, endErr := p.watch.Lap()
-	if err := errors.Join(err, lapErr, endErr); err != nil {
+	var m *lean.Measured
+	h, err := p.watch.during(func() (err error) { m, err = p.fire(ctx, v); return err })
+	if err != nil {
 		return Push{}, nil, err
 	}
 	p.conditions.Hiccup.add(h)

@@ -153,6 +153,23 @@ func (s *Setting) open(ctx context.Context) (*site, error) {
 	return t, restLadder(ctx, t.clients[0], markets[0][0])
 }
 
+// measure runs a measurement on a node of its own, and returns the conditions that it was taken
+// under. A measurement that ctx has ended has no figures, whatever it returns.
+func (s *Setting) measure(ctx context.Context, run func(t *site) error) (Conditions, error) {
+	t, err := s.open(ctx)
+	defer t.close()
+	if err == nil {
+		err = run(t)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return Conditions{}, Stopped(ctx)
+	case err != nil:
+		return Conditions{}, err
+	}
+	return t.conditions, nil
+}
+
 // close ends the node and removes its folder.
 func (t *site) close() {
 	if t == nil {

@@ -2,12 +2,12 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"time"
 
+	"clobd/bench/lean"
 	"clobd/bench/workload"
 )
 
@@ -74,20 +74,13 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	t, err := r.open(ctx)
-	defer t.close()
 	out := &Ramped{What: r.What, Loop: "open", Seed: r.Seed, Connections: r.Connections,
 		Seconds: r.Duration.Seconds(), LimitMillis: float64(r.Limit.Microseconds()) / 1e3}
-	if err == nil {
-		err = r.climb(ctx, t, out)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = r.measure(ctx, func(t *site) error { return r.climb(ctx, t, out) })
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	return out, nil
 }
 
@@ -104,12 +97,9 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 			return err
 		}
 		v.Rate, v.Duration = rate/r.each(), d
-		if _, err := t.watch.Lap(); err != nil {
-			return err
-		}
-		m, err := v.Run(ctx)
-		h, lapErr := t.watch.Lap()
-		if err := errors.Join(err, lapErr); err != nil {
+		var m *lean.Measured
+		h, err := t.watch.during(func() (err error) { m, err = v.Run(ctx); return err })
+		if err != nil {
 			return err
 		}
 		paced := paced(rate, d, m)

@@ -150,13 +150,10 @@ func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 
 // read reads for the length of a stall.
 func (f *stallRound) read(ctx context.Context, r *Reads) (Paced, error) {
-	if _, err := f.watch.Lap(); err != nil {
-		return Paced{}, err
-	}
-	paced, err := r.apart(ctx, f.Self)
-	h, lapErr := f.watch.Lap()
+	var paced Paced
+	h, err := f.watch.during(func() (err error) { paced, err = r.apart(ctx, f.Self); return err })
 	f.out.Conditions.Hiccup.add(h)
-	return paced, errors.Join(err, lapErr)
+	return paced, err
 }
 
 // furnish lists two markets, fills the book of the first, and returns traders that post orders in
