@@ -72,8 +72,8 @@ type Push struct {
 	Failed  int64   `json:"failed_requests"` // neither accepted nor refused
 	Unsent  int64   `json:"unsent_requests"` // given up: a whole step behind
 	// AcceptedMicros and ShedMicros are from sending to answer; DueMicros is from the instant at which
-	// an accepted request was due. Refusals are answers 503 that say busy or overloaded; any other, such
-	// as a 429 for the limit of an address, has failed.
+	// an accepted request was due. Refusals are answers 503 that say busy or overloaded; any other,
+	// such as a 429 for the limit of an address, has failed.
 	AcceptedMicros Latency    `json:"accepted_micros"`
 	DueMicros      Latency    `json:"accepted_from_due_micros"`
 	ShedMicros     Latency    `json:"refused_micros"`

@@ -14,9 +14,15 @@ import (
 	"clobd/ingress/auth"
 )
 
-// A lane of a load with a Flight is a desk: a WebSocket over which requests go as text messages with
-// a number each, and whose answers come in any order. It has no second connection: its end is a
-// failure of all that is in flight on it, and ends the load.
+// A lane of a load with a Flight is a desk: a WebSocket over which requests go as text messages
+// with a number each, and whose answers come in any order. It has no second connection: its end is
+// a failure of all that is in flight on it, and ends the load.
+
+// parley is a desk at work.
+type parley struct {
+	p *pump
+	l *lane
+}
 
 // The kinds of frames. A message is one frame.
 const (
@@ -64,9 +70,10 @@ func cutFrame(b []byte) (kind byte, text []byte, size int, err error) {
 	return b[0], b[head:size], size, nil
 }
 
-// enter makes a desk of a lane's connection and logs in as the sender of its first request. It waits
-// for the server: no clock runs yet.
-func (p *pump) enter(l *lane) error {
+// enter makes a desk of a lane's connection and logs in as the sender of its first request. It
+// waits for the server: no clock runs yet.
+func (d parley) enter() error {
+	p, l := d.p, d.l
 	if len(l.list) == 0 {
 		return fmt.Errorf("lane %d has no requests, and so nobody to log in", l.number)
 	}
@@ -76,14 +83,15 @@ func (p *pump) enter(l *lane) error {
 	if err != nil {
 		return err
 	}
-	if err := p.login(l, &p.Routes[p.Requests[l.list[0]].Route]); err != nil {
+	if err := d.login(&p.Routes[p.Requests[l.list[0]].Route]); err != nil {
 		return fmt.Errorf("open a socket for orders: %w", err)
 	}
 	return syscall.SetNonblock(l.fd, true)
 }
 
 // login upgrades a connection that blocks, and sends the first message.
-func (p *pump) login(l *lane, w *Route) error {
+func (d parley) login(w *Route) error {
+	p, l := d.p, d.l
 	hello := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\n"+
 		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", w.Path, p.Addr)
@@ -138,7 +146,8 @@ func (p *pump) login(l *lane, w *Route) error {
 }
 
 // converse sends what has room on a desk, in one write.
-func (p *pump) converse(l *lane) {
+func (d parley) converse() {
+	p, l := d.p, d.l
 	p.out = p.out[:0]
 	for l.flying < p.Flight && !p.over {
 		if p.open && !p.has(l) {
@@ -157,7 +166,7 @@ func (p *pump) converse(l *lane) {
 			due = int64(p.Due[i])
 		}
 		m := p.measured(i)
-		note(m.Late, p.lateness(due, l.free, at))
+		note(m.Late, p.pauses.lateness(due, l.free, at))
 		if l.flying == 0 {
 			l.heard = at
 		}
@@ -177,7 +186,8 @@ func (p *pump) converse(l *lane) {
 }
 
 // hear handles what epoll reports of a desk.
-func (p *pump) hear(l *lane, events uint32) {
+func (d parley) hear(events uint32) {
+	p, l := d.p, d.l
 	if events&syscall.EPOLLOUT != 0 && len(l.out) > 0 {
 		p.flush(l)
 	}
@@ -207,7 +217,7 @@ func (p *pump) hear(l *lane, events uint32) {
 			p.proceed(l)
 			return
 		case kind == frameText:
-			p.told(l, text)
+			d.told(text)
 		case kind == framePing:
 			p.out = appendFrame(p.out[:0], framePong, text)
 			p.transmit(l)
@@ -222,7 +232,8 @@ func (p *pump) hear(l *lane, events uint32) {
 const answered = -1
 
 // told handles an answer.
-func (p *pump) told(l *lane, text []byte) {
+func (d parley) told(text []byte) {
+	p, l := d.p, d.l
 	i, r, err := cutAnswer(text)
 	if err == nil && (i < 0 || i >= len(p.sends) || p.sends[i] <= 0 ||
 		int(p.Requests[i].Lane) != l.number) {
@@ -268,7 +279,8 @@ func firstValue(b []byte) []byte {
 }
 
 // broken fails what is in flight on a desk, and ends the load.
-func (p *pump) broken(l *lane, err error) {
+func (d parley) broken(err error) {
+	p, l := d.p, d.l
 	p.hangUp(l)
 	if l.flying == 0 && !p.over {
 		p.fail(err.Error())

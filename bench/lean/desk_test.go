@@ -17,8 +17,8 @@ import (
 	"clobd/ingress/auth"
 )
 
-// asked is a message to a desk.
-type asked struct {
+// parleyed is a message to a desk.
+type parleyed struct {
 	ID     int
 	Method string
 	Params json.RawMessage
@@ -26,7 +26,7 @@ type asked struct {
 
 // serveDesks is a server of desks: it takes logins, and hands the messages of each connection to
 // answer, which returns what is written, until answer returns nil.
-func serveDesks(t *testing.T, answer func(m *asked) []byte) (at string) {
+func serveDesks(t *testing.T, answer func(m *parleyed) []byte) (at string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +66,7 @@ func serveDesks(t *testing.T, answer func(m *asked) []byte) (at string) {
 }
 
 // hearDesk reads a message, and skips pongs.
-func hearDesk(from *bufio.Reader) (*asked, error) {
+func hearDesk(from *bufio.Reader) (*parleyed, error) {
 	for {
 		head := make([]byte, 2)
 		if _, err := io.ReadFull(from, head); err != nil {
@@ -86,7 +86,7 @@ func hearDesk(from *bufio.Reader) (*asked, error) {
 		if head[0] == framePong {
 			continue
 		}
-		m := &asked{}
+		m := &parleyed{}
 		return m, json.Unmarshal(text[4:], m)
 	}
 }
@@ -101,7 +101,7 @@ func frameOf(kind byte, text string) []byte {
 }
 
 // placedAs answers an order well.
-func placedAs(m *asked) []byte {
+func placedAs(m *parleyed) []byte {
 	return frameOf(frameText, fmt.Sprintf(`{"id":%d,"status":200,"result":{"success":true,"orderID":"%s"},`+
 		`"seq":7}`, m.ID, engine.OrderID{byte(m.ID), byte(m.ID >> 8)}.Hex()))
 }
@@ -124,7 +124,7 @@ func TestDesks(t *testing.T) {
 	for _, rate := range []float64{0, 2000} {
 		flights := make(chan int, 10_000)
 		var held [][]byte
-		addr := serveDesks(t, func(m *asked) []byte {
+		addr := serveDesks(t, func(m *parleyed) []byte {
 			held = append(held, placedAs(m))
 			if len(held) < 4 && m.ID < 396 {
 				return []byte{}
@@ -158,7 +158,7 @@ func TestDesks(t *testing.T) {
 
 // TestDeskWaits: the time that a server keeps a desk full is the server's, and no lateness.
 func TestDeskWaits(t *testing.T) {
-	addr := serveDesks(t, func(m *asked) []byte {
+	addr := serveDesks(t, func(m *parleyed) []byte {
 		time.Sleep(5 * time.Millisecond)
 		return placedAs(m)
 	})
@@ -176,22 +176,22 @@ func TestDeskWaits(t *testing.T) {
 func TestBadDesks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		answer func(m *asked) []byte
+		answer func(m *parleyed) []byte
 		says   string
 	}{
-		{"refused", func(m *asked) []byte {
+		{"refused", func(m *parleyed) []byte {
 			return frameOf(frameText, fmt.Sprintf(`{"id":%d,"status":400,"error":{"error":"no"}}`, m.ID))
 		}, `status 400: {"error":"no"}`},
-		{"another order", func(m *asked) []byte { return placedAs(&asked{ID: m.ID + 100}) },
+		{"another order", func(m *parleyed) []byte { return placedAs(&parleyed{ID: m.ID + 100}) },
 			"an answer to what was not asked"},
-		{"twice", func(m *asked) []byte { return append(placedAs(m), placedAs(m)...) },
+		{"twice", func(m *parleyed) []byte { return append(placedAs(m), placedAs(m)...) },
 			"an answer to what was not asked"},
-		{"no JSON", func(m *asked) []byte { return frameOf(frameText, "hm") },
+		{"no JSON", func(m *parleyed) []byte { return frameOf(frameText, "hm") },
 			"an answer without a number"},
-		{"closed", func(m *asked) []byte { return frameOf(0x88, "\x03\xe9") }, "closes the socket"},
-		{"gone", func(m *asked) []byte { return nil }, "closes the socket"},
-		{"silent", func(m *asked) []byte { return []byte{} }, "no answer in time"},
-		{"of another id", func(m *asked) []byte {
+		{"closed", func(m *parleyed) []byte { return frameOf(0x88, "\x03\xe9") }, "closes the socket"},
+		{"gone", func(m *parleyed) []byte { return nil }, "closes the socket"},
+		{"silent", func(m *parleyed) []byte { return []byte{} }, "no answer in time"},
+		{"of another id", func(m *parleyed) []byte {
 			return frameOf(frameText, fmt.Sprintf(
 				`{"id":%d,"status":200,"result":{"success":true,"orderID":"0xab"}}`, m.ID))
 		}, "order 0 is 0xab"},

@@ -75,8 +75,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestSettle: what is due before a loop has settled is sent over the same connections, and is not in
-// the figures; a failure is.
+// TestSettle: what is due before a loop has settled is sent over the same connections, and is not
+// in the figures; a failure is.
 func TestSettle(t *testing.T) {
 	for _, code := range []int{200, 500} {
 		n := 0

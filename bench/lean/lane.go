@@ -51,7 +51,7 @@ func (p *pump) has(l *lane) bool {
 
 // dial begins to open a lane's connection.
 func (p *pump) dial(l *lane) error {
-	fd, err := dial(p.to, p.home(l))
+	fd, err := dial(p.to, l.home(p.Homes))
 	if err == nil {
 		err = p.poller.watch(fd, l.number, syscall.EPOLL_CTL_ADD, syscall.EPOLLOUT)
 		if err != nil {
@@ -68,11 +68,11 @@ func (p *pump) dial(l *lane) error {
 }
 
 // home is the address that a lane's connection comes from, nil for what the system picks.
-func (p *pump) home(l *lane) syscall.Sockaddr {
-	if p.Homes == 0 {
+func (l *lane) home(homes int) syscall.Sockaddr {
+	if homes == 0 {
 		return nil
 	}
-	return &syscall.SockaddrInet4{Addr: [4]byte{127, 1, byte(l.number % p.Homes), 1}}
+	return &syscall.SockaddrInet4{Addr: [4]byte{127, 1, byte(l.number % homes), 1}}
 }
 
 // dialed ends the opening of a lane's connection.
@@ -112,7 +112,7 @@ func (p *pump) set(l *lane, to phase) {
 // event handles what epoll reports of a lane.
 func (p *pump) event(l *lane, events uint32) {
 	if p.Flight > 0 {
-		p.hear(l, events)
+		parley{p, l}.hear(events)
 		return
 	}
 	switch l.phase {
@@ -146,7 +146,7 @@ func (p *pump) proceed(l *lane) {
 		p.over = true
 		return
 	case p.Flight > 0:
-		p.converse(l)
+		parley{p, l}.converse()
 		return
 	case p.open:
 		if p.has(l) {
@@ -177,7 +177,7 @@ func (p *pump) shoot(l *lane) {
 		due = int64(p.Due[i])
 	}
 	m := p.measured(i)
-	note(m.Late, p.lateness(due, l.free, at))
+	note(m.Late, p.pauses.lateness(due, l.free, at))
 	m.Sent++
 	p.left--
 	p.inFlight++
@@ -280,7 +280,7 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	l.busy = false
-	if p.sheds(r) {
+	if p.open && r.sheds(p.codes) {
 		m := p.measured(l.request)
 		m.Busy++
 		note(m.Shed, p.now-l.sent)
@@ -325,9 +325,9 @@ func (p *pump) judged(l *lane, r *reply) {
 }
 
 // sheds reports whether a server refuses a request because it has too much work.
-func (p *pump) sheds(r *reply) bool {
-	return p.open && r.status == http.StatusServiceUnavailable &&
-		slices.ContainsFunc(p.codes, func(code []byte) bool { return bytes.Contains(r.body, code) })
+func (r *reply) sheds(codes [][]byte) bool {
+	return r.status == http.StatusServiceUnavailable &&
+		slices.ContainsFunc(codes, func(code []byte) bool { return bytes.Contains(r.body, code) })
 }
 
 // measured is where request i is counted: what is due before the loop has settled is counted apart.
@@ -399,7 +399,7 @@ func (p *pump) fail(text string) {
 // lost ends a request that will have no answer, and opens a new connection in an open loop.
 func (p *pump) lost(l *lane, err error) {
 	if p.Flight > 0 {
-		p.broken(l, err)
+		parley{p, l}.broken(err)
 		return
 	}
 	q := &p.Requests[l.request]

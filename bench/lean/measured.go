@@ -54,8 +54,8 @@ type Measured struct {
 
 // newMeasured makes one of so many requests.
 func newMeasured(requests int) *Measured {
-	return &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Shed: newTimes(3),
-		good: make([]uint64, (requests+63)/64)}
+	return &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3),
+		Shed: newTimes(3), good: make([]uint64, (requests+63)/64)}
 }
 
 // Answered reports whether request i of Load.Requests was answered well. One that was never due in

@@ -40,10 +40,10 @@ type pump struct {
 	cursor   int   // the first request of an open loop that was not yet due
 	left     int   // requests that were not sent
 	inFlight int
-	pauses   []standstill // in which the thread stood still, oldest first
-	resting  int          // lanes that do nothing until lane.again
-	over     bool         // nothing is sent any more
-	settled  bool         // Settle is over
+	pauses   standstills // in which the thread stood still, oldest first
+	resting  int         // lanes that do nothing until lane.again
+	over     bool        // nothing is sent any more
+	settled  bool        // Settle is over
 
 	thread, all time.Duration // CPU time of the thread and the process when the measured part began
 
@@ -153,7 +153,7 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 		return err
 	}
 	for i := 0; p.Flight > 0 && i < len(p.lanes); i++ {
-		if err := p.enter(&p.lanes[i]); err != nil {
+		if err := (parley{p, &p.lanes[i]}).enter(); err != nil {
 			return err
 		}
 	}
@@ -261,14 +261,14 @@ func (p *pump) loop() error {
 		}
 		d := p.untilNext()
 		wake := p.clock()
-		p.paused(p.now, wake) // no CPU since the last wait
+		p.pauses.note(p.now, wake) // no CPU since the last wait
 		wake += max(int64(d), 0)
 		n, err := p.poller.wait(d)
 		if err != nil {
 			return fmt.Errorf("wait for sockets: %w", err)
 		}
 		p.now = p.clock()
-		p.paused(wake, p.now)
+		p.pauses.note(wake, p.now)
 		if p.settled != (p.now >= int64(p.Settle)) {
 			p.settled, p.thread, p.all = true, threadCPU(), processCPU()
 		}
