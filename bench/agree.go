@@ -74,18 +74,11 @@ func MeasureAgreement(ctx context.Context, a Agreement) (*Agreed, error) {
 		return nil, fmt.Errorf("%w: wrk is in Debian's package of that name", err)
 	}
 	out := &Agreed{Seed: a.Seed, Seconds: a.Duration.Seconds(), length: a.Duration}
-	t, err := a.open(ctx)
-	defer t.close()
-	if err == nil {
-		err = a.both(ctx, t, out)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = a.measure(ctx, func(t *site) error { return a.both(ctx, t, out) })
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	return out, nil
 }
 
@@ -136,16 +129,15 @@ func (a *Agreement) round(ctx context.Context, t *site, p *match, round int) err
 			return err
 		}
 		v.Duration = a.Duration
-		if _, err := t.watch.Lap(); err != nil {
+		h, err := t.watch.during(func() (err error) {
+			if tool == 0 {
+				said[0], err = a.own(ctx, v)
+			} else {
+				said[1], err = a.wrk(ctx, v, t.dir)
+			}
 			return err
-		}
-		if tool == 0 {
-			said[0], err = a.own(ctx, v)
-		} else {
-			said[1], err = a.wrk(ctx, v, t.dir)
-		}
-		h, lapErr := t.watch.Lap()
-		if err := errors.Join(err, lapErr); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 		t.conditions.Hiccup.add(h)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -15,9 +16,9 @@ type bookkeeper struct {
 	numbers map[engine.Address]engine.WalletNo
 	wallets map[engine.WalletNo]*belongings
 	resting map[engine.OrderID]*openOrder
-	books   map[uint16]engine.MarketNo // by Op.Book, as the first order of each names it
-	drawn   map[engine.OrderID]*Op     // by the generator
-	wrong   error                      // the first contradiction
+	books   map[uint16]engine.MarketNo      // by Op.Book, as the first order of each names it
+	drawn   map[engine.OrderID]*workload.Op // by the generator
+	wrong   error                           // the first contradiction
 }
 
 // belongings are what a wallet holds, with what its orders reserve.
@@ -44,7 +45,7 @@ type openOrder struct {
 func newBookkeeper() *bookkeeper {
 	return &bookkeeper{numbers: map[engine.Address]engine.WalletNo{},
 		wallets: map[engine.WalletNo]*belongings{}, resting: map[engine.OrderID]*openOrder{},
-		books: map[uint16]engine.MarketNo{}, drawn: map[engine.OrderID]*Op{}}
+		books: map[uint16]engine.MarketNo{}, drawn: map[engine.OrderID]*workload.Op{}}
 }
 
 // must notes a contradiction.
@@ -191,7 +192,7 @@ func (t *trial) holdings(ctx context.Context, clients []*trader.Client, markets 
 	}
 	for i, c := range clients {
 		for book, market := range markets {
-			if !t.Workload.trades(i, book) {
+			if !t.Workload.Trades(i, book) {
 				continue
 			}
 			p := purse{ctx, c, market}

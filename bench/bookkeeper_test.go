@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -12,11 +13,14 @@ func played(t *testing.T, name string,
 	spoil func(c *engine.Command, events []engine.Event)) *bookkeeper {
 	t.Helper()
 	w := workloadNamed(t, name)
-	ops, _ := Generate(w, 7, 200, 3000)
+	ops, _, err := w.Draw(t.Context(), 7, 200, 3000)
+	if err != nil {
+		t.Fatal(err)
+	}
 	x, l := engine.NewExchange(1), newBookkeeper()
 	var events []engine.Event
 	seq := engine.Sequence(0)
-	for _, c := range append(NewWorld(w).Setup, Commands(ops)...) {
+	for _, c := range append(w.Setup(), workload.Commands(ops, 0, len(ops))...) {
 		c.Seen = seq
 		seq++
 		events = x.Apply(&c, seq, engine.Time(seq), events[:0])
@@ -83,7 +87,7 @@ func TestBookkeeper(t *testing.T) {
 		break
 	}
 	drawn := newBookkeeper()
-	drawn.drawn[engine.OrderID{1}] = &Op{Size: engine.Unit, Price: 100}
+	drawn.drawn[engine.OrderID{1}] = &workload.Op{Size: engine.Unit, Price: 100}
 	drawn.add(&engine.Command{Kind: engine.Place, ID: engine.OrderID{1}, Size: engine.Unit,
 		Cash: engine.Cost(engine.Unit, 200)}, nil)
 	if drawn.wrong == nil {

@@ -15,6 +15,7 @@ import (
 
 	"clobd/bench/budget"
 	"clobd/bench/lean"
+	"clobd/bench/workload"
 )
 
 // Budget says how a node's CPU time per order is divided among the stages of an order's way.
@@ -79,20 +80,15 @@ func MeasureBudget(ctx context.Context, b Budget) (*Budgeted, error) {
 	if err := b.validate(); err != nil {
 		return nil, err
 	}
-	t, err := b.open(ctx)
-	defer t.close()
 	out := &Budgeted{Seed: b.Seed, Connections: b.Connections, Lists: b.Lists,
 		Seconds: b.Duration.Seconds()}
-	if err == nil {
-		err = (&budgeting{b, t, out}).run(ctx)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = b.measure(ctx, func(t *site) error {
+		return (&budgeting{b, t, out}).run(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	return out, nil
 }
 
@@ -107,7 +103,7 @@ type budgeting struct {
 // each is how many orders a request has.
 func (b *budgeting) each() float64 {
 	if b.Lists {
-		return listSize
+		return workload.ListSize
 	}
 	return 1
 }
@@ -130,7 +126,7 @@ func (b *budgeting) run(ctx context.Context) error {
 		v.Duration, bytes = b.Duration, len(requests[0].body)
 		if b.Lists {
 			v.dealLists(ops, requests)
-			bytes *= listSize
+			bytes *= workload.ListSize
 		} else {
 			v.deal(ops, requests)
 		}
@@ -259,7 +255,7 @@ func (b *budgeting) echo(ctx context.Context, v *volley) error {
 	text := `{"errorMsg":"","orderID":"0x` + strings.Repeat("0", 64) +
 		`","takingAmount":"","makingAmount":"","status":"live","success":true}`
 	if b.Lists {
-		text = "[" + strings.Repeat(text+",", listSize-1) + text + "]"
+		text = "[" + strings.Repeat(text+",", workload.ListSize-1) + text + "]"
 	}
 	file := filepath.Join(b.site.dir, "echo")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

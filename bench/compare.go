@@ -14,6 +14,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -223,7 +224,7 @@ func (c *Compared) conclude() error {
 
 // run starts both sides, lets them take turns, stops them, and checks.
 func (k *contest) run(ctx context.Context) error {
-	w, err := WorkloadNamed("place")
+	w, err := workload.Named("place")
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,8 @@ func (k *contest) run(ctx context.Context) error {
 }
 
 // against runs the rounds with the other side: the node itself, or a baseline that is started.
-func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Client) error {
+func (k *contest) against(ctx context.Context, w workload.Workload,
+	clients []*trader.Client) error {
 	if k.What == "batch" || k.What == "entry" {
 		k.out.Baseline.server = k.out.Node.server
 		k.out.Conditions.Baseline = &k.out.Conditions.Node.Program
@@ -297,14 +299,14 @@ func (k *contest) against(ctx context.Context, w Workload, clients []*trader.Cli
 	return peer.stop()
 }
 
-// workload makes one side's effort from the requests of a round.
-type workload func(s *Side) effort
+// loads makes one side's load from the requests of a round.
+type loads func(s *Side) *volley
 
 // rounds gives each side one turn a round, on the same work. The first round only warms up. Who
 // goes first changes from round to round: the second turn meets a machine, a disk and caches that
 // the first one has used, and that must not always be the same side's luck.
-func (k *contest) rounds(ctx context.Context, prepare func(round int) (workload, error),
-	turn func(context.Context, *Side, workload) error) error {
+func (k *contest) rounds(ctx context.Context, prepare func(round int) (loads, error),
+	turn func(context.Context, *Side, loads) error) error {
 	out := k.out
 	for round := -1; round < k.Rounds; round++ {
 		work, err := prepare(round)
@@ -336,9 +338,9 @@ func (k *contest) rounds(ctx context.Context, prepare func(round int) (workload,
 func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
 // turn measures one side once, over new connections, and closes them.
-func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
+func (k *contest) turn(ctx context.Context, s *Side, work loads) error {
 	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
-	if err := work(s)(ctx, t, s.server.cpu); err != nil {
+	if err := t.fire(ctx, work(s), s.server.cpu); err != nil {
 		return err
 	}
 	r := t.report
@@ -370,11 +372,11 @@ func (k *contest) turn(ctx context.Context, s *Side, work workload) error {
 }
 
 // orders prepares rounds that post the same signed orders to both sides.
-func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Client) func(int) (
-	workload, error) {
+func (k *contest) orders(ctx context.Context, w workload.Workload,
+	clients []*trader.Client) func(int) (loads, error) {
 	k.out.Node.Name = "node, fsync before answer"
 	k.out.Baseline.Name = "naive, fsync before answer"
-	return func(round int) (workload, error) {
+	return func(round int) (loads, error) {
 		n := int(k.Duration.Seconds() * k.perSecond)
 		ops, err := k.draw(ctx, w, round, max(n, 1000))
 		if err != nil {
@@ -385,10 +387,10 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 		if err != nil {
 			return nil, err
 		}
-		return func(s *Side) effort {
+		return func(s *Side) *volley {
 			v := newVolley(s.server.addr, k.Connections)
 			v.deal(ops, requests)
-			return v.effort
+			return v
 		}, nil
 	}
 }
@@ -397,27 +399,16 @@ func (k *contest) orders(ctx context.Context, w Workload, clients []*trader.Clie
 // resting orders, and a fast node gets that many within seconds.
 const contestMarkets = 16
 
-// draw draws the operations of a round: a workload of its own for each market, dealt in turn.
-func (k *contest) draw(ctx context.Context, w Workload, round, n int) ([]Op, error) {
-	all := make([]Op, n/contestMarkets*contestMarkets)
-	for m := range contestMarkets {
-		seed := k.Seed + uint64(round*contestMarkets+m)
-		ops, _, err := generate(ctx, w, seed, [2]int{0, n / contestMarkets})
-		if err != nil {
-			return nil, err
-		}
-		for i, op := range ops {
-			op.Book, op.Target = uint16(m), op.Target*contestMarkets+uint32(m)
-			all[i*contestMarkets+m] = op
-		}
-	}
-	return all, nil
+// draw draws the operations of a round.
+func (k *contest) draw(ctx context.Context, w workload.Workload, round, n int) (
+	[]workload.Op, error) {
+	return w.DrawApart(ctx, k.Seed+uint64(round*contestMarkets), contestMarkets, n)
 }
 
 // reads places 49 levels a side, saves the node's answer about that book in file, and prepares
 // rounds that read it from both sides.
 func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
-	func(int) (workload, error), error) {
+	func(int) (loads, error), error) {
 	if err := restLadder(ctx, c, k.markets[0][0]); err != nil {
 		return nil, err
 	}
@@ -431,9 +422,9 @@ func (k *contest) reads(ctx context.Context, c *trader.Client, file string) (
 	}
 	k.out.Node.Name = fmt.Sprintf("node, %d bytes", len(body))
 	k.out.Baseline.Name = fmt.Sprintf("bare fasthttp, %d bytes", len(body))
-	return func(int) (workload, error) {
-		return func(s *Side) effort {
-			return reads(s.server.addr, path, k.Connections, body).effort
+	return func(int) (loads, error) {
+		return func(s *Side) *volley {
+			return reads(s.server.addr, path, k.Connections, body)
 		}, nil
 	}, nil
 }

@@ -1,16 +1,16 @@
-// Package bench measures clobd: seeded workloads, four levels of one workload, and the baselines
-// that run beside the node. Package trader has the client that signs, lean the thread that sends,
-// matching the matchers, fanout the market stream beside others, crowd the subscribers to streams,
-// report pages for people, diff the comparison of runs, budget the division of a CPU profile among
-// stages, process what all of them ask of the system.
+// Package bench measures clobd: four levels of one workload, and the baselines that run beside the
+// node. Package workload knows what is sent and what must come of it, trader has the client that
+// signs, lean the thread that sends, matching the matchers, fanout the market stream beside others,
+// crowd the subscribers to streams, report pages for people, diff the comparison of runs, budget
+// the division of a CPU profile among stages, process what all of them ask of the system.
 //
-//	      seed
+//	package workload: a seed, or a recording
 //	       │
-//	   Generate ──► []Op ──────────────┬─────────────┬────────────────┐
+//	      Draw ──► []Op ───────────────┬─────────────┬────────────────┐
 //	       │                           │             │                │
 //	       ▼                           ▼             ▼                ▼
-//	model: fills,    checks   L0  Exchange.Apply    L1 Submit,    L3 volley: lean,
-//	volume, resting ────────►     one goroutine     L2 + Pebble      signed, over HTTP
+//	   Expected      checks   L0  Exchange.Apply    L1 Submit,    L3 volley: lean,
+//	               ──────────►    one goroutine     L2 + Pebble      signed, over HTTP
 //	                                   └──────┬──────┴────────────────┘
 //	                                          ▼
 //	                   Report: figure, latencies, counts, digest, Conditions
@@ -22,13 +22,12 @@
 // others by replaying their journal and looking for each order that was acknowledged. A run that
 // fails its check has no figure.
 //
-// A run may also replay what a node has recorded, in place of what Generate draws.
+// A run may also replay what a node has recorded, in place of what Draw draws.
 //
-// Reading order: workload.go (what is done), mix.go (from a file), generate.go, model.go and
-// dice.go (how it is drawn), world.go (as Commands), recording.go and playback.go (what a node
-// recorded), funds.go (markets and money at L3), drive.go (how it is driven and clocked), load.go
-// (levels L0 to L2), http.go and volley.go (level L3), replay.go (the check), compare.go
-// (interleaved rounds against the baselines of peer.go and naive.go), child.go (their processes),
+// Reading order: drive.go (how work is driven and clocked), load.go (levels L0 to L2), funds.go
+// (markets and money at L3), http.go and volley.go (level L3), playback.go (what a node recorded,
+// there), replay.go (the check), compare.go (interleaved rounds against the baselines of peer.go
+// and naive.go, or of one node in batch.go and entry.go), child.go (their processes),
 // conditions.go, node.go, disk.go and hiccup.go (what a figure was taken under), record.go and
 // report.go (what is kept and printed), turns.go (runs in turns), pace.go, ramp.go, flood.go,
 // overload.go, streams.go, stall.go, inside.go and pages.go (open loops), agree.go (beside wrk),

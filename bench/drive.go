@@ -3,7 +3,6 @@ package bench
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -11,7 +10,7 @@ import (
 	"time"
 
 	"clobd/bench/lean"
-	"clobd/bench/process"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -20,7 +19,7 @@ import (
 type counts struct {
 	rec       Recorder // since the last hand-over
 	corrected Recorder // of an open loop, else nil
-	late      Recorder // of an open loop, and of a loop that tells; else nil
+	late      Recorder // of an open loop, else nil
 	crew      *crew
 	turn      uint32 // of the last hand-over
 
@@ -44,8 +43,6 @@ type crew struct {
 	counts []*counts
 	loops  []func(until func() bool)
 	start  time.Time // of drive
-	// apart says that what the loops load is another process: the CPU time of this one is theirs.
-	apart bool
 	// turn goes up each time somebody asks how the loops come along; each then hands over what it has.
 	turn atomic.Uint32
 }
@@ -215,7 +212,7 @@ type trial struct {
 	dir    string // of the run; empty if it writes nothing
 	watch  *Watch
 	placed []engine.OrderID // acknowledged and not refused, warm-up included
-	score  *score           // of a replay at L3
+	score  *workload.Score  // of a replay at L3
 	// placedBy are the same by address, if their owners have to be asked for them.
 	placedBy map[string][]engine.OrderID
 }
@@ -228,12 +225,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		return err
 	}
 	before, cpuErr := cpu()
-	own, ownErr := process.CPUTime()
 	w := t.drive(ctx, c)
-	ownAfter, err := process.CPUTime()
-	if ownErr = errors.Join(ownErr, err); ownErr != nil {
-		return ownErr
-	}
 	after, err := cpu()
 	if cpuErr == nil {
 		cpuErr = err
@@ -254,12 +246,7 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		r.CorrectedMicros = new(all.corrected.Latency())
 		r.Histograms = histograms(&all.rec, &all.corrected)
 		r.Unsent = all.unsent
-	}
-	if t.Rate > 0 || c.apart {
 		r.Generator = &Generator{Processes: 1, LateMicros: all.late.Latency(), goroutines: true}
-	}
-	if c.apart {
-		r.Generator.used(ownAfter-own, w.took, len(c.loops), all.acked)
 	}
 	r.bound(w)
 	r.needWork()
@@ -270,18 +257,6 @@ func (t *trial) measure(ctx context.Context, c *crew, cpu clock) error {
 		}
 	}
 	return nil
-}
-
-// used notes the CPU time that goroutines of this process took to send: so many of them are on as
-// many CPUs at most.
-func (g *Generator) used(cpu, took time.Duration, goroutines int, done int64) {
-	if took > 0 {
-		g.Share = cpu.Seconds() / took.Seconds() / float64(runtime.NumCPU())
-		g.Thread = cpu.Seconds() / took.Seconds() / float64(min(goroutines, runtime.NumCPU()))
-	}
-	if done > 0 {
-		g.CPUMicros = inMicros(cpu) / float64(done)
-	}
 }
 
 // drive runs the crew for the time of the run, and tells how it comes along.

@@ -55,20 +55,13 @@ func MeasureFlood(ctx context.Context, f Flood) (*Flooded, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
-	t, err := f.open(ctx)
-	defer t.close()
 	out := &Flooded{Seed: f.Seed, Readers: f.Readers, Connections: f.Connections, Lists: f.Lists,
 		Seconds: f.Duration.Seconds()}
-	if err == nil {
-		err = f.rounds(ctx, t, out)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = f.measure(ctx, func(t *site) error { return f.rounds(ctx, t, out) })
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	p50 := func(list []Paced, of func(*Paced) float64) float64 {
 		var all []float64
 		for i := range list {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -30,6 +31,27 @@ func stakes(clients []*trader.Client, markets [][2]engine.Token,
 			}
 			for _, t := range pair {
 				gifts = append(gifts, gift{"wallet": wallet, "amount": "1000000", "token": t.String()})
+			}
+		}
+	}
+	return gifts
+}
+
+// most is the largest gift of an asset.
+const most = int64(engine.MaxAmount)
+
+// giftsOf are what the wallets of a recording need: what they were given, and what every bench
+// wallet gets, so that no order is refused for want of what came later in the recording.
+func giftsOf(s *workload.Score, wallet func(trader int) string) (gifts []gift) {
+	for i := range s.Stakes {
+		st := &s.Stakes[i]
+		cash := engine.Cash(min(int64(st.Cash)+int64(workload.TraderCash), most))
+		gifts = append(gifts, gift{"wallet": wallet(i), "amount": cash.String()})
+		for book := range st.Books {
+			for o, t := range s.Listings[book].Tokens {
+				shares := engine.Size(min(int64(st.Shares[book][o])+int64(workload.TraderShares), most))
+				gifts = append(gifts, gift{"wallet": wallet(i), "amount": shares.String(),
+					"token": t.String()})
 			}
 		}
 	}
@@ -75,12 +97,12 @@ func (d desk) fund(ctx context.Context, clients []*trader.Client, markets [][2]e
 }
 
 // benchCatalog writes a catalog with so many markets of the workload's tick into dir.
-func benchCatalog(dir string, w Workload, markets int) (
+func benchCatalog(dir string, w workload.Workload, markets int) (
 	file string, tokens [][2]engine.Token, err error) {
 	listings := make([]engine.Listing, markets)
 	for i := range listings {
-		listings[i] = engine.Listing{Condition: Hashed("condition", i), Tick: w.Tick,
-			MinSize: 5 * engine.Unit, Tokens: [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}}
+		listings[i] = engine.Listing{Condition: workload.Hashed("condition", i), Tick: w.Tick,
+			MinSize: 5 * engine.Unit, Tokens: workload.Tokens(i)}
 		tokens = append(tokens, listings[i].Tokens)
 	}
 	file, err = writeCatalog(dir, listings)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -142,6 +143,16 @@ func (w *Watch) Lap() (h Hiccup, err error) {
 		return h, fmt.Errorf("ask hiccup meter: %w", err)
 	}
 	return h, nil
+}
+
+// during returns what the meter saw while work ran.
+func (w *Watch) during(work func() error) (Hiccup, error) {
+	if h, err := w.Lap(); err != nil {
+		return h, err
+	}
+	err := work()
+	h, lapErr := w.Lap()
+	return h, errors.Join(err, lapErr)
 }
 
 // End ends the meter.

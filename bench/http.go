@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -32,7 +33,7 @@ type signed struct {
 
 // traders makes the bench's wallets at url; their keys come from the seed.
 func traders(ctx context.Context, url string, seed uint64) ([]*trader.Client, error) {
-	return tradersOf(ctx, url, seed, Traders)
+	return tradersOf(ctx, url, seed, workload.Traders)
 }
 
 // signing holds the traders that sign and their markets, by Op.Book. salt keeps the orders of
@@ -46,7 +47,7 @@ type signing struct {
 }
 
 // sign makes the requests of the operations on all cores.
-func (s *signing) sign(ctx context.Context, ops []Op) ([]signed, error) {
+func (s *signing) sign(ctx context.Context, ops []workload.Op) ([]signed, error) {
 	out := make([]signed, len(ops))
 	workers := runtime.NumCPU()
 	failures := make(chan error, workers)
@@ -112,13 +113,14 @@ func (s *signing) lower() func() {
 const rusageThread = 1 // RUSAGE_THREAD, which package syscall has no name for
 
 // read is the request of an operation that reads.
-func (s *signing) read(op *Op) signed {
+func (s *signing) read(op *workload.Op) signed {
 	r := signed{client: s.clients[op.Trader], method: http.MethodGet, path: "/data/orders",
 		private: true}
-	of := map[Read]string{ReadBook: "book", ReadPrice: "price", ReadMidpoint: "midpoint"}[op.Read]
+	of := map[workload.Read]string{workload.ReadBook: "book", workload.ReadPrice: "price",
+		workload.ReadMidpoint: "midpoint"}[op.Read]
 	if of != "" {
 		r.path, r.private = readPaths[of]+s.markets[op.Book][op.Outcome].String(), false
-		r.quote = op.Read != ReadBook
+		r.quote = op.Read != workload.ReadBook
 	}
 	return r
 }
@@ -196,8 +198,8 @@ func (t *trial) runHTTP(ctx context.Context) (err error) {
 	}
 	defer to.end()
 	const prefill = 1000
-	warm := max(t.Workload.warmup(prefill), t.Warmup)
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{warm, t.operations()})
+	warm := max(t.Workload.Warmup(prefill), t.Warmup)
+	ops, _, err := t.Workload.Draw(ctx, t.Seed, warm, t.operations())
 	if err != nil {
 		return err
 	}
@@ -242,13 +244,14 @@ func (t *trial) runHTTP(ctx context.Context) (err error) {
 }
 
 // admit makes the wallets of the run and sees to their funds.
-func (t *trial) admit(ctx context.Context, to *target, ops []Op) ([]*trader.Client, error) {
+func (t *trial) admit(ctx context.Context, to *target, ops []workload.Op) (
+	[]*trader.Client, error) {
 	if t.Keys == nil {
 		clients, err := traders(ctx, to.url, t.Seed)
 		if err != nil {
 			return nil, err
 		}
-		return clients, to.desk.give(ctx, stakes(clients, to.market, t.Workload.trades))
+		return clients, to.desk.give(ctx, stakes(clients, to.market, t.Workload.Trades))
 	}
 	clients, err := clientsOf(ctx, to.url, cmp.Or(t.Chain, chain), t.Keys)
 	if err != nil {
@@ -302,7 +305,8 @@ func (t *trial) confirmAll(ctx context.Context, clients []*trader.Client) error 
 }
 
 // warmUp sends the first operations of a run, over connections of their own.
-func (t *trial) warmUp(ctx context.Context, addr string, ops []Op, requests []signed) error {
+func (t *trial) warmUp(ctx context.Context, addr string, ops []workload.Op,
+	requests []signed) error {
 	warm := newVolley(addr, t.Connections)
 	warm.deal(ops, requests)
 	m, err := warm.Run(ctx)

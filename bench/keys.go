@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -86,7 +87,7 @@ type funds struct {
 // needs are the funds that so many wallets need for operations of one market: what their orders
 // reserve at most at one time. What fills bring is not counted, so that it is enough whatever the
 // orders of others do. Orders are of trader number Trader modulo the wallets.
-func needs(ops []Op, wallets int) []funds {
+func needs(ops []workload.Op, wallets int) []funds {
 	now, most := make([]funds, wallets), make([]funds, wallets)
 	for i := range ops {
 		op, sign := &ops[i], int64(1)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -35,12 +36,12 @@ func TestReadKeys(t *testing.T) {
 
 func TestNeeds(t *testing.T) {
 	unit := engine.Unit
-	ops := []Op{
+	ops := []workload.Op{
 		{Side: engine.Buy, Price: 5000, Size: 10 * engine.Size(unit), Trader: 0},
 		{Side: engine.Sell, Price: 6000, Size: 7 * engine.Size(unit), Trader: 1, Outcome: 1},
 		{Cancel: true, Target: 0, Trader: 2},
 		{Side: engine.Buy, Price: 2000, Size: 10 * engine.Size(unit), Trader: 2},
-		{Read: ReadBook, Trader: 1},
+		{Read: workload.ReadBook, Trader: 1},
 	}
 	need := needs(ops, 2)
 	want := engine.Cost(10*engine.Size(unit), 5000)

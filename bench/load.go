@@ -12,6 +12,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/process"
+	"clobd/bench/workload"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/memory"
@@ -23,7 +24,7 @@ import (
 // Run says what to measure. Level is one of L0 (Apply), L1 (Sequencer with a memory journal), L2
 // (Pebble with real sync) and L3 (HTTP on loopback with real signatures).
 type Run struct {
-	Workload Workload
+	Workload workload.Workload
 	// Data is the data folder of a stopped node, or a backup: what is recorded in it takes the place
 	// of Workload. At L0 to L2 these are its Commands; at L3 its orders, signed by bench wallets.
 	Data string
@@ -36,8 +37,8 @@ type Run struct {
 	// Rounds cuts the Duration into so many turns, which follow each other on the same node; 0 and 1
 	// are one turn, which is not reported apart.
 	Rounds int
-	// Connections is how many callers work at once, [1, Traders]; each owns wallets of its own. L0
-	// always has one.
+	// Connections is how many callers work at once, [1, workload.Traders]; each owns wallets of
+	// its own. L0 always has one.
 	Connections int
 	// Rate is how many requests a second are due in an open loop, on L1 to L3. 0: it is closed.
 	Rate    float64
@@ -66,16 +67,12 @@ type Run struct {
 	Self    string // a binary that runs WatchHiccups when called with "hiccups"
 	Version string // what this program was built from, for the report
 
-	round   int // L0: operations on one Exchange; 0 is applyRound
+	round   int // L0: operations on one Exchange; 0 is workload.MostOps
 	prefill int // L1 and L2: resting orders to start with; 0 is Prefill
 }
 
 // Prefill is the number of resting orders that a run starts with: its warm-up.
 const Prefill = 10_000
-
-// applyRound is how many operations L0 applies to one Exchange before it starts with a new one.
-// Both an Exchange and the generator remember every order.
-const applyRound = 4_000_000
 
 // answerTime is how long a caller waits for an answer before the run fails. It is long, because a
 // disk that stalls for seconds should show in the latencies.
@@ -130,7 +127,7 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 		return nil, err
 	}
 	if r.Data != "" {
-		r.Workload = Workload{Name: Replay}
+		r.Workload = workload.Workload{Name: workload.Replay}
 	}
 	t := &trial{Run: r, report: &Report{Conditions: NewConditions(r.Version),
 		Workload: r.Workload.Name, Level: r.Level, Loop: "closed", Seed: r.Seed,
@@ -198,7 +195,7 @@ func (t *trial) operations() int {
 		return t.requestsDue()
 	}
 	perSecond = perSecond * 100 / (100 - t.Workload.Read) // reads are cheap, or left out
-	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), 4_000_000)
+	return min(max(int(t.Duration.Seconds()*float64(perSecond)), 1000), workload.MostOps)
 }
 
 // requestsDue is how many operations to draw for an open loop: more than can be due, whatever the
@@ -207,7 +204,7 @@ func (t *trial) requestsDue() int {
 	n := t.Rate * t.Duration.Seconds()
 	n += 6*math.Sqrt(n) + 10
 	if t.Workload.Quote > 0 {
-		n *= listSize
+		n *= workload.ListSize
 	}
 	if t.Level != "L3" {
 		n = n * 100 / float64(100-t.Workload.Read)
@@ -220,13 +217,13 @@ type applied struct {
 	took, cpu time.Duration
 	objects   uint64
 	done      int
-	tally     Tally
+	tally     workload.Tally
 	rec       Recorder
 	digest    engine.Digest
 	turn      appliedTurn
-	film      film      // of a replay
-	began     time.Time // of a replay
-	told      struct {  // to Progress, last
+	film      workload.Film // of a replay
+	began     time.Time     // of a replay
+	told      struct {      // to Progress, last
 		at   time.Time
 		took time.Duration
 		done int
@@ -263,7 +260,7 @@ func (t *trial) runApply(ctx context.Context) error {
 	sum.told.at = sum.began
 	sum.turn.rec = NewRecorder()
 	if t.round == 0 {
-		t.round = applyRound
+		t.round = workload.MostOps
 	}
 	round := t.applyOne
 	if t.Data != "" {
@@ -300,13 +297,13 @@ func (t *trial) runApply(ctx context.Context) error {
 // the clock stands still.
 func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	seed := t.Seed + uint64(t.report.Exchanges)
-	prefill := t.Workload.warmup(Prefill)
-	ops, exp, err := generate(ctx, t.Workload, seed, [2]int{prefill, t.round})
+	prefill := t.Workload.Warmup(Prefill)
+	ops, exp, err := t.Workload.Draw(ctx, seed, prefill, t.round)
 	if err != nil {
 		return err
 	}
 	x := engine.NewExchange(seed)
-	var tally Tally
+	var tally workload.Tally
 	var events []engine.Event
 	seq := engine.Sequence(0)
 	apply := func(commands []engine.Command) {
@@ -317,9 +314,9 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 			tally.Add(events)
 		}
 	}
-	apply(NewWorld(t.Workload).Setup)
-	tally = Tally{}
-	apply(Commands(ops[:prefill]))
+	apply(t.Workload.Setup())
+	tally = workload.Tally{}
+	apply(workload.Commands(ops, 0, prefill))
 	t.report.Warmup += prefill
 	runtime.GC() // what the generator left behind is not the engine's to collect
 	if _, err := t.watch.Lap(); err != nil {
@@ -328,7 +325,7 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	from := prefill
 	for from < len(ops) && sum.took < t.Duration && ctx.Err() == nil {
 		to := min(from+block, len(ops))
-		if commands := commandsFrom(ops, from, to); len(commands) > 0 {
+		if commands := workload.Commands(ops, from, to); len(commands) > 0 {
 			sum.time(commands, apply)
 			t.tell(sum)
 		}
@@ -343,7 +340,7 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	}
 	t.report.Conditions.Hiccup.add(h)
 	if from < len(ops) { // stopped early: the model must stop where the run did
-		_, exp, err = generate(ctx, t.Workload, seed, [2]int{prefill, from - prefill})
+		_, exp, err = t.Workload.Draw(ctx, seed, prefill, from-prefill)
 		if err != nil {
 			return err
 		}
@@ -355,6 +352,34 @@ func (t *trial) applyOne(ctx context.Context, sum *applied) error {
 	sum.tally.Rejected += tally.Rejected
 	sum.digest = x.Digest()
 	return ctx.Err()
+}
+
+// runRecorded is L0 of a replay: the recorded Commands with their Sequences and Times, on one fresh
+// Exchange after the other until the time is up.
+func (t *trial) runRecorded(ctx context.Context, sum *applied) error {
+	x := engine.NewExchange(t.Seed + uint64(t.report.Exchanges))
+	runtime.GC()
+	if _, err := t.watch.Lap(); err != nil {
+		return err
+	}
+	goesOn := func() bool {
+		return sum.took < t.Duration && t.report.Failure == "" && !sum.late(t.Duration)
+	}
+	err := sum.film.Play(ctx, t.Data, goesOn, func(r *workload.Reel) {
+		sum.time(r.Commands, func([]engine.Command) {
+			if err := r.Apply(x, &sum.tally); err != nil {
+				t.report.Failure = err.Error()
+			}
+		})
+		t.tell(sum)
+	})
+	if err != nil {
+		return err
+	}
+	h, err := t.watch.Lap()
+	t.report.Conditions.Hiccup.add(h)
+	sum.digest = x.Digest()
+	return err
 }
 
 // time applies one block and adds what it cost.
@@ -469,16 +494,16 @@ func (w *writer) split(commands []engine.Command, n int, dues []time.Duration) *
 // script makes the Commands that come before the clock runs, and those after.
 func (t *trial) script(ctx context.Context) (before, rest []engine.Command, err error) {
 	if t.Data != "" {
-		return t.rehearse(ctx)
+		return workload.Rehearse(ctx, t.Data)
 	}
-	prefill := cmp.Or(t.prefill, max(t.Workload.warmup(Prefill), t.Warmup))
-	ops, _, err := generate(ctx, t.Workload, t.Seed, [2]int{prefill, t.operations()})
+	prefill := cmp.Or(t.prefill, max(t.Workload.Warmup(Prefill), t.Warmup))
+	ops, _, err := t.Workload.Draw(ctx, t.Seed, prefill, t.operations())
 	if err != nil {
 		return nil, nil, err
 	}
-	before = append(NewWorld(t.Workload).Setup, Commands(ops[:prefill])...)
+	before = append(t.Workload.Setup(), workload.Commands(ops, 0, prefill)...)
 	for from := prefill; from < len(ops) && ctx.Err() == nil; from += block {
-		rest = append(rest, commandsFrom(ops, from, min(from+block, len(ops)))...)
+		rest = append(rest, workload.Commands(ops, from, min(from+block, len(ops)))...)
 	}
 	return before, rest, ctx.Err()
 }

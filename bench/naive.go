@@ -15,7 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"golang.org/x/crypto/sha3"
 
-	"clobd/engine"
+	"clobd/bench/workload"
 	"clobd/ingress/auth/curve"
 )
 
@@ -96,8 +96,7 @@ func naiveBooks() map[string]*naiveBook {
 	books := make(map[string]*naiveBook, 2*contestMarkets)
 	for m := range contestMarkets {
 		book := &naiveBook{{}, {}}
-		for _, kind := range []string{"token 0", "token 1"} {
-			token := engine.Token(Hashed(kind, m))
+		for _, token := range workload.Tokens(m) {
 			books[token.String()] = book
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -29,7 +30,7 @@ func (o *Overload) validate() error {
 	all.Rounds(o.Rounds, o.Duration)
 	all.Add(o.Duration < time.Second, "the duration is below 1 s")
 	all.lanes("connections", o.Connections)
-	all.Add(o.Connections < Traders, "less than %d connections", Traders)
+	all.Add(o.Connections < workload.Traders, "less than %d connections", workload.Traders)
 	all.Add(len(o.Factors) == 0, "no factors")
 	for _, f := range o.Factors {
 		all.Add(!(f > 0 && f <= 10), "the factor %v is not in (0, 10]", f)
@@ -71,7 +72,8 @@ type Push struct {
 	Failed  int64   `json:"failed_requests"` // neither accepted nor refused
 	Unsent  int64   `json:"unsent_requests"` // given up: a whole step behind
 	// AcceptedMicros and ShedMicros are from sending to answer; DueMicros is from the instant at which
-	// an accepted request was due. Answers 429 and 503 are refusals, whatever their reason.
+	// an accepted request was due. Refusals are answers 503 that say busy or overloaded; any other,
+	// such as a 429 for the limit of an address, has failed.
 	AcceptedMicros Latency    `json:"accepted_micros"`
 	DueMicros      Latency    `json:"accepted_from_due_micros"`
 	ShedMicros     Latency    `json:"refused_micros"`
@@ -85,24 +87,22 @@ func MeasureOverload(ctx context.Context, o Overload) (*Overloaded, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	t, err := o.open(ctx)
-	defer t.close()
-	p := &pusher{Overload: &o, site: t, told: map[engine.OrderID]bool{}, out: &Overloaded{Seed: o.Seed,
-		Connections: o.Connections, Lists: o.Lists, Seconds: o.Duration.Seconds()}}
-	for round := 0; round < o.Rounds && err == nil; round++ {
-		err = p.round(ctx, round)
-	}
-	if err == nil {
-		err = p.check(ctx)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	out := &Overloaded{Seed: o.Seed, Connections: o.Connections, Lists: o.Lists,
+		Seconds: o.Duration.Seconds()}
+	var err error
+	out.Conditions, err = o.measure(ctx, func(t *site) error {
+		p := &pusher{Overload: &o, site: t, told: map[engine.OrderID]bool{}, out: out}
+		for round := range o.Rounds {
+			if err := p.round(ctx, round); err != nil {
+				return err
+			}
+		}
+		return p.check(ctx)
+	})
+	if err != nil {
 		return nil, err
 	}
-	p.out.Conditions = t.conditions
-	return p.out, nil
+	return out, nil
 }
 
 // pusher is such a measurement in work.
@@ -123,7 +123,7 @@ func (p *pusher) round(ctx context.Context, round int) error {
 	} else if p.Lists {
 		rate = 80_000
 	}
-	v, err := p.load(ctx, Traders, rate*p.Duration.Seconds())
+	v, err := p.load(ctx, workload.Traders, rate*p.Duration.Seconds())
 	if err != nil {
 		return err
 	}
@@ -163,14 +163,14 @@ func (p *pusher) load(ctx context.Context, connections int, orders float64) (*vo
 	p.drawn++
 	spare := contestMarkets
 	if p.Lists {
-		spare = Traders * listSize // orders that fill no list are left out
+		spare = workload.Traders * workload.ListSize // orders that fill no list are left out
 	}
 	ops, requests, err := p.orders(ctx, p.Seed+p.drawn, int(orders)+spare)
 	if err != nil {
 		return nil, err
 	}
 	v := newVolley(p.node.addr, connections)
-	v.Sheds, v.Homes = true, homes
+	v.Sheds, v.Homes = []string{"busy", "overloaded"}, homes
 	if !p.Lists {
 		v.dealRound(requests)
 		return v, nil
@@ -185,7 +185,7 @@ func (p *pusher) load(ctx context.Context, connections int, orders float64) (*vo
 // each is how many orders a request has.
 func (p *pusher) each() float64 {
 	if p.Lists {
-		return listSize
+		return workload.ListSize
 	}
 	return 1
 }
@@ -210,14 +210,29 @@ func (p *pusher) reap(v *volley, apart *lean.Apart) (*lean.Measured, error) {
 	return m, err
 }
 
-// aim prepares an open loop of a multiple of the capacity.
+// calm is how long each load of an open loop asks for half of the capacity, before it is measured:
+// clients keep their connections, and overload meets those that are in use.
+const calm = time.Second
+
+// aim prepares an open loop of a multiple of the capacity, on connections that are in use.
 func (p *pusher) aim(ctx context.Context, factor, capacity float64, d time.Duration) (
 	*volley, error) {
-	v, err := p.load(ctx, p.Connections, factor*capacity*d.Seconds())
-	if err == nil {
-		v.Rate, v.Duration, v.Poisson, v.Seed = factor*capacity/p.each(), d, true, p.drawn
+	before := capacity / 2 * calm.Seconds()
+	v, err := p.load(ctx, p.Connections, before+factor*capacity*d.Seconds())
+	if err != nil {
+		return nil, err
 	}
-	return v, err
+	v.Settle, v.Duration = calm, calm+d
+	rate := capacity / 2 / p.each()
+	v.Due = arrivals(rate, true, p.drawn, int(rate*calm.Seconds()))
+	for len(v.Due) > 0 && v.Due[len(v.Due)-1] >= calm {
+		v.Due = v.Due[:len(v.Due)-1]
+	}
+	for _, at := range arrivals(factor*capacity/p.each(), true, p.drawn+1<<32,
+		len(v.Requests)-len(v.Due)) {
+		v.Due = append(v.Due, calm+at)
+	}
+	return v, nil
 }
 
 // push measures one step.
@@ -227,10 +242,9 @@ func (p *pusher) push(ctx context.Context, factor, capacity float64, d time.Dura
 	if err != nil {
 		return Push{}, nil, err
 	}
-	_, lapErr := p.watch.Lap()
-	m, err := p.fire(ctx, v)
-	h, endErr := p.watch.Lap()
-	if err := errors.Join(err, lapErr, endErr); err != nil {
+	var m *lean.Measured
+	h, err := p.watch.during(func() (err error) { m, err = p.fire(ctx, v); return err })
+	if err != nil {
 		return Push{}, nil, err
 	}
 	p.conditions.Hiccup.add(h)
@@ -254,10 +268,12 @@ const healLong = 4 * time.Second
 
 // heal pushes once more as hard as it gets, and then with half of the capacity at once.
 func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error {
-	after, err := p.aim(ctx, 0.5, capacity, healLong)
+	after, err := p.load(ctx, p.Connections, capacity/2*healLong.Seconds())
 	if err != nil {
 		return err
 	}
+	after.Rate, after.Duration = capacity/2/p.each(), healLong
+	after.Poisson, after.Seed = true, p.drawn
 	_, pushed, err := p.push(ctx, most, capacity, time.Second)
 	if err != nil {
 		return err
@@ -317,7 +333,7 @@ func (p *pusher) beside(ctx context.Context, capacity, most float64) error {
 			if err != nil {
 				return err
 			}
-			time.Sleep(time.Second / 2) // the others begin when the flood is there
+			time.Sleep(calm + time.Second/2) // the others begin when the flood is there
 		}
 		cancelling, err := cancels.Dispatch(ctx, p.Self, 1, false)
 		if err != nil {
@@ -412,11 +428,12 @@ func (o *Overloaded) Verdict() error {
 func (o *Overloaded) WriteText(w io.Writer) {
 	what := "orders"
 	if o.Lists {
-		what = fmt.Sprintf("orders in lists of %d", listSize)
+		what = fmt.Sprintf("orders in lists of %d", workload.ListSize)
 	}
 	fmt.Fprintf(w, "%s: capacity %.0f orders/s (median of closed loops of %d connections); then an open "+
-		"loop of a multiple of it, Poisson, %d connections, %.1f s a step, seed %d, load in processes of "+
-		"its own\n", what, Median(o.Capacity), Traders, o.Connections, o.Seconds, o.Seed)
+		"loop of a multiple of it, Poisson, %d connections that half of it was asked of for %v before, "+
+		"%.1f s a step, seed %d, load in processes of its own\n", what, Median(o.Capacity), workload.Traders,
+		o.Connections, calm, o.Seconds, o.Seed)
 	fmt.Fprintln(w, "  round  times  asked/s offered/s accepted/s  of capacity  refused  failed  "+
 		"unsent  accepted ms: p50    p99    max  from due: p50    p99  refused ms: p50   p99   max  generator: thread")
 	for i := range o.Steps {

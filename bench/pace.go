@@ -6,30 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
-	"clobd/bench/process"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
-
-// pace is an open loop: requests are due at a constant rate, whether or not the ones before them
-// were answered. Request n is due at n times the interval after the start, on lane n modulo the
-// lanes; a lane that is still busy then sends late.
-type pace struct {
-	rate     float64 // per second, of all lanes together
-	duration time.Duration
-	lanes    int
-	start    time.Time // of run
-}
-
-// dueAt is when request n is due.
-func (p *pace) dueAt(n int) time.Time {
-	return p.start.Add(time.Duration(n) * time.Duration(float64(time.Second)/p.rate))
-}
 
 // Paced is the result of an open loop.
 type Paced struct {
@@ -84,70 +67,6 @@ func (p *Paced) String() string {
 const pacedHead = "  asked/s    kept/s  failed  unsent  corrected µs: p50  p90     p99   max ms  " +
 	"uncorrected: p50  p90     p99   max ms"
 
-// pacedLane is the result of one lane.
-type pacedLane struct {
-	corrected, service   Recorder
-	late                 Recorder // from when it was due and the lane was free to its sending
-	sent, failed, unsent int64
-	last                 time.Time
-	err                  error
-}
-
-// run sends for the duration. send sends request n over a lane and says whether it succeeded. What
-// is loaded is another process.
-func (p *pace) run(ctx context.Context, send func(lane, n int) error) (out Paced, err error) {
-	// A lane that sleeps in the kernel holds what a goroutine needs to run: each has its own.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + p.lanes))
-	total := int(p.rate * p.duration.Seconds())
-	lanes := make([]pacedLane, p.lanes)
-	before, err := process.CPUTime()
-	if err != nil {
-		return out, err
-	}
-	start := time.Now()
-	p.start = start
-	deadline := start.Add(2 * p.duration)
-	var wait sync.WaitGroup
-	for k := range lanes {
-		l := &lanes[k]
-		l.corrected, l.service, l.late = NewRecorder(), NewRecorder(), NewRecorder()
-		wait.Go(func() {
-			for n := k; n < total && ctx.Err() == nil; n += p.lanes {
-				due := p.dueAt(n)
-				sleepUntil(due)
-				at := time.Now()
-				if at.After(deadline) {
-					l.unsent++
-					continue
-				}
-				free := due
-				if l.last.After(due) {
-					free = l.last
-				}
-				l.late.Record(max(at.Sub(free), 0))
-				err := send(k, n)
-				l.last = time.Now()
-				l.sent++
-				l.corrected.Record(l.last.Sub(due))
-				l.service.Record(l.last.Sub(at))
-				if err != nil {
-					l.failed++
-					l.err = err
-				}
-			}
-		})
-	}
-	wait.Wait()
-	took := time.Since(start)
-	after, err := process.CPUTime()
-	if err != nil {
-		return out, err
-	}
-	out = p.sum(lanes, start)
-	out.Generator.used(after-before, took, p.lanes, out.Sent)
-	return out, nil
-}
-
 // arrivals are the instants at which n operations are due, after the start: with equal gaps, or
 // with exponential ones that are drawn from the seed.
 func arrivals(rate float64, poisson bool, seed uint64, n int) []time.Duration {
@@ -179,31 +98,6 @@ func sleepUntil(due time.Time) {
 	}
 }
 
-// sum adds the lanes up.
-func (p *pace) sum(lanes []pacedLane, start time.Time) Paced {
-	out := Paced{Asked: p.rate}
-	corrected, service, late := NewRecorder(), NewRecorder(), NewRecorder()
-	last := start.Add(p.duration)
-	for i := range lanes {
-		l := &lanes[i]
-		corrected.h.Merge(l.corrected.h)
-		service.h.Merge(l.service.h)
-		late.h.Merge(l.late.h)
-		out.Sent, out.Failed, out.Unsent = out.Sent+l.sent, out.Failed+l.failed, out.Unsent+l.unsent
-		if l.last.After(last) {
-			last = l.last
-		}
-		if l.err != nil && out.FirstFailure == "" {
-			out.FirstFailure = l.err.Error()
-		}
-	}
-	out.Achieved = float64(out.Sent-out.Failed) / last.Sub(start).Seconds()
-	out.CorrectedMicros, out.ServiceMicros = corrected.Latency(), service.Latency()
-	out.Histograms = histograms(&service, &corrected)
-	out.Generator = &Generator{Processes: 1, LateMicros: late.Latency(), goroutines: true}
-	return out
-}
-
 // Setting is common to all measurements that start a node.
 type Setting struct {
 	Seed    uint64
@@ -226,7 +120,7 @@ type site struct {
 
 // open starts the node. The caller calls close also after an error.
 func (s *Setting) open(ctx context.Context) (*site, error) {
-	w, err := WorkloadNamed("place")
+	w, err := workload.Named("place")
 	if err != nil {
 		return nil, err
 	}
@@ -259,6 +153,23 @@ func (s *Setting) open(ctx context.Context) (*site, error) {
 	return t, restLadder(ctx, t.clients[0], markets[0][0])
 }
 
+// measure runs a measurement on a node of its own, and returns the conditions that it was taken
+// under. A measurement that ctx has ended has no figures, whatever it returns.
+func (s *Setting) measure(ctx context.Context, run func(t *site) error) (Conditions, error) {
+	t, err := s.open(ctx)
+	defer t.close()
+	if err == nil {
+		err = run(t)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return Conditions{}, Stopped(ctx)
+	case err != nil:
+		return Conditions{}, err
+	}
+	return t.conditions, nil
+}
+
 // close ends the node and removes its folder.
 func (t *site) close() {
 	if t == nil {
@@ -274,13 +185,12 @@ func (t *site) close() {
 }
 
 // orders draws and signs n orders for all markets but the first, whose book the reads look at.
-func (t *site) orders(ctx context.Context, seed uint64, n int) ([]Op, []signed, error) {
-	w, err := WorkloadNamed("place")
+func (t *site) orders(ctx context.Context, seed uint64, n int) ([]workload.Op, []signed, error) {
+	w, err := workload.Named("place")
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &contest{Comparison: Comparison{Seed: seed}}
-	ops, err := k.draw(ctx, w, 0, max(n, 2000))
+	ops, err := w.DrawApart(ctx, seed, contestMarkets, max(n, 2000))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"clobd/api"
 	"clobd/api/catalog"
+	"clobd/bench/workload"
 	"clobd/engine"
 	"clobd/engine/view"
 	"clobd/ingress/auth"
@@ -179,7 +180,7 @@ func (a *archive) do(c engine.Command) error {
 }
 
 // pagesAddress is the address of wallet i.
-func pagesAddress(i int) engine.Address { return TraderAddress(i) }
+func pagesAddress(i int) engine.Address { return workload.TraderAddress(i) }
 
 // write makes markets and wallets, then trades.
 func (a *archive) write(ctx context.Context, trades int) error {
@@ -187,8 +188,8 @@ func (a *archive) write(ctx context.Context, trades int) error {
 	do := func(c engine.Command) { problems = append(problems, a.do(c)) }
 	for m := range pagesMarkets {
 		do(engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: Hashed("condition", m), Group: uint64(m), Tick: 100, Open: true,
-			Tokens: [2]engine.Token{Hashed("token 0", m), Hashed("token 1", m)}}})
+			Condition: workload.Hashed("condition", m), Group: uint64(m), Tick: 100, Open: true,
+			Tokens: workload.Tokens(m)}})
 	}
 	for i := range pagesWallets {
 		do(engine.Command{Kind: engine.Deposit, Address: pagesAddress(i),

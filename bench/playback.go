@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -16,17 +18,17 @@ func (t *trial) catalog() (file string, tokens [][2]engine.Token, err error) {
 	if t.score == nil {
 		return benchCatalog(t.dir, t.Workload, t.Workload.Books)
 	}
-	for i := range t.score.listings {
-		tokens = append(tokens, t.score.listings[i].Tokens)
+	for i := range t.score.Listings {
+		tokens = append(tokens, t.score.Listings[i].Tokens)
 	}
-	file, err = writeCatalog(t.dir, t.score.listings)
+	file, err = writeCatalog(t.dir, t.score.Listings)
 	return file, tokens, err
 }
 
 // playHTTP is L3 of a replay: the recorded orders, signed again by bench wallets, over HTTP to a
 // fresh node with the recorded markets.
 func (t *trial) playHTTP(ctx context.Context) (err error) {
-	if t.score, err = readScore(ctx, t.Data); err != nil {
+	if t.score, err = workload.ReadScore(ctx, t.Data); err != nil {
 		return err
 	}
 	s := t.score
@@ -35,29 +37,29 @@ func (t *trial) playHTTP(ctx context.Context) (err error) {
 		return err
 	}
 	defer to.end()
-	clients, err := tradersOf(ctx, to.url, t.Seed, len(s.stakes))
+	clients, err := tradersOf(ctx, to.url, t.Seed, len(s.Stakes))
 	if err != nil {
 		return err
 	}
-	gifts := s.gifts(func(i int) string { return clients[i].Signer.Address.Hex() })
+	gifts := giftsOf(s, func(i int) string { return clients[i].Signer.Address.Hex() })
 	if err := to.desk.give(ctx, gifts); err != nil {
 		return err
 	}
 	signing := signing{clients: clients, markets: to.market,
 		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
-	requests, err := signing.sign(ctx, s.ops)
+	requests, err := signing.sign(ctx, s.Ops)
 	if err != nil {
 		return err
 	}
-	for i := range s.ops {
-		if op := &s.ops[i]; op.All != 0 {
-			requests[i] = s.sweep(op, clients[op.Trader])
+	for i := range s.Ops {
+		if op := &s.Ops[i]; op.All != 0 {
+			requests[i] = sweep(s, op, clients[op.Trader])
 		}
 	}
 	work := newVolley(clients[0].Host.Addr, t.Connections)
-	work.deal(s.ops, requests)
+	work.deal(s.Ops, requests)
 	if t.Pace > 0 {
-		work.Due = s.paced(t.Pace)
+		work.Due = s.Paced(t.Pace)
 		t.report.Loop, t.report.Arrivals = "open", fmt.Sprintf("as recorded, times %g", t.Pace)
 	}
 	if err := t.fireObserved(ctx, to, work, nil); err != nil {
@@ -69,27 +71,18 @@ func (t *trial) playHTTP(ctx context.Context) (err error) {
 	if err := t.replayNode(ctx, to.own.dir); err != nil || t.report.Failure != "" {
 		return err
 	}
-	t.report.Checked += "; not played as recorded: " + s.left()
-	if t.Connections > 1 || t.report.Operations != int64(len(s.ops)) {
+	t.report.Checked += "; not played as recorded: " + s.Left()
+	if t.Connections > 1 || t.report.Operations != int64(len(s.Ops)) {
 		return nil
 	}
 	return t.sameEnd(ctx, to.own.dir)
 }
 
-// paced are the due times at so many times the recorded pace. Each operation is one request.
-func (s *score) paced(times float64) []time.Duration {
-	due := make([]time.Duration, len(s.due))
-	for i, d := range s.due {
-		due[i] = time.Duration(float64(d) / times)
-	}
-	return due
-}
-
 // sameEnd compares what the node's journal ends with, and what the same operations in the same
 // order end with on an Exchange alone: they came over one connection.
 func (t *trial) sameEnd(ctx context.Context, dir string) error {
-	want, had := t.score.rehearsed(), Tally{}
-	err := recorded(ctx, dir, func(f *engine.Frame) bool {
+	want, had := t.score.Play(), workload.Tally{}
+	err := workload.Recorded(ctx, dir, func(f *engine.Frame) bool {
 		for i := range f.Commands {
 			had.Add(f.EventsOf(i))
 		}
@@ -107,53 +100,16 @@ func (t *trial) sameEnd(ctx context.Context, dir string) error {
 	return nil
 }
 
-// rehearsed applies the operations to a fresh Exchange, in order.
-func (s *score) rehearsed() Tally {
-	x := engine.NewExchange(1)
-	var events []engine.Event
-	seq := engine.Sequence(0)
-	apply := func(c engine.Command) []engine.Event {
-		c.Seen = seq
-		seq++
-		events = x.Apply(&c, seq, 1, events[:0])
-		return events
-	}
-	for i := range s.listings {
-		l := s.listings[i]
-		l.Open, l.MinBuy, l.Fee, l.NegRisk = true, 0, engine.Fee{}, false
-		apply(engine.Command{Kind: engine.List, Listing: &l})
-	}
-	for i := range s.stakes {
-		apply(engine.Command{Kind: engine.Deposit, Address: TraderAddress(i), Cash: 1 << 50})
-	}
-	for i := range s.stakes {
-		for b := range s.listings {
-			if !s.stakes[i].books[uint16(b)] {
-				continue
-			}
-			for o := range engine.Outcome(2) {
-				apply(engine.Command{Kind: engine.Deposit, Address: TraderAddress(i),
-					Market: engine.MarketNo(b + 1), Outcome: o, Size: 1 << 45})
-			}
-		}
-	}
-	var tally Tally
-	for _, c := range Commands(s.ops) {
-		tally.Add(apply(c))
-	}
-	return tally
-}
-
 // sweep is the request of a cancel of many orders.
-func (s *score) sweep(op *Op, c *trader.Client) signed {
+func sweep(s *workload.Score, op *workload.Op, c *trader.Client) signed {
 	r := signed{client: c, method: http.MethodDelete, path: "/cancel-all"}
-	if op.All == AllOrders {
+	if op.All == workload.AllOrders {
 		return r
 	}
 	r.path = "/cancel-market-orders"
-	named := map[string]string{"asset_id": s.listings[op.Book].Tokens[op.Outcome].String()}
-	if op.All == AllInMarket {
-		named = map[string]string{"market": s.listings[op.Book].Condition.Hex()}
+	named := map[string]string{"asset_id": s.Listings[op.Book].Tokens[op.Outcome].String()}
+	if op.All == workload.AllInMarket {
+		named = map[string]string{"market": s.Listings[op.Book].Condition.Hex()}
 	}
 	r.body, _ = json.Marshal(named) // a map of strings
 	return r
@@ -161,7 +117,7 @@ func (s *score) sweep(op *Op, c *trader.Client) signed {
 
 // tradersOf makes n of the bench's wallets at url; their keys come from the seed.
 func tradersOf(ctx context.Context, url string, seed uint64, n int) ([]*trader.Client, error) {
-	keys := newDice(seed, 0x74726164)
+	keys := rand.New(rand.NewPCG(seed, 0x74726164))
 	out := make([][32]byte, n)
 	for i := range out {
 		var key [32]byte

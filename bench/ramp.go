@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"time"
+
+	"clobd/bench/lean"
+	"clobd/bench/workload"
 )
 
 // Ramp says at which rates a node is loaded, step by step, until it no longer keeps up.
@@ -72,20 +74,13 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	t, err := r.open(ctx)
-	defer t.close()
 	out := &Ramped{What: r.What, Loop: "open", Seed: r.Seed, Connections: r.Connections,
 		Seconds: r.Duration.Seconds(), LimitMillis: float64(r.Limit.Microseconds()) / 1e3}
-	if err == nil {
-		err = r.climb(ctx, t, out)
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil, Stopped(ctx)
-	case err != nil:
+	var err error
+	out.Conditions, err = r.measure(ctx, func(t *site) error { return r.climb(ctx, t, out) })
+	if err != nil {
 		return nil, err
 	}
-	out.Conditions = t.conditions
 	return out, nil
 }
 
@@ -102,12 +97,9 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 			return err
 		}
 		v.Rate, v.Duration = rate/r.each(), d
-		if _, err := t.watch.Lap(); err != nil {
-			return err
-		}
-		m, err := v.Run(ctx)
-		h, lapErr := t.watch.Lap()
-		if err := errors.Join(err, lapErr); err != nil {
+		var m *lean.Measured
+		h, err := t.watch.during(func() (err error) { m, err = v.Run(ctx); return err })
+		if err != nil {
 			return err
 		}
 		paced := paced(rate, d, m)
@@ -138,7 +130,7 @@ func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error
 	}
 	spare := contestMarkets
 	if r.What == "lists" {
-		spare = Traders * listSize // orders that fill no list are left out
+		spare = workload.Traders * workload.ListSize // orders that fill no list are left out
 	}
 	ops, requests, err := t.orders(ctx, r.Seed+uint64(step+2), n+spare)
 	if err != nil {
@@ -156,7 +148,7 @@ func (r *Ramp) volley(ctx context.Context, t *site, step, n int) (*volley, error
 // each is how many operations a request has.
 func (r *Ramp) each() float64 {
 	if r.What == "lists" {
-		return listSize
+		return workload.ListSize
 	}
 	return 1
 }
@@ -190,7 +182,7 @@ func (r *Ramped) Verdict() error {
 func (r *Ramped) WriteText(w io.Writer) {
 	what := r.What
 	if what == "lists" {
-		what = fmt.Sprintf("orders in lists of %d (failed and unsent count lists)", listSize)
+		what = fmt.Sprintf("orders in lists of %d (failed and unsent count lists)", workload.ListSize)
 	}
 	fmt.Fprintf(w, "%s, open loop, %d connections, %.1f s a step, seed %d: a request is due at a "+
 		"constant rate; corrected is from then to its answer, uncorrected from its sending\n", what,

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/bench/workload"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -55,8 +56,11 @@ func recordedFolder(t *testing.T, commands []engine.Command, spoil func(*engine.
 func session(t *testing.T) []engine.Command {
 	t.Helper()
 	w := workloadNamed(t, "sweep")
-	ops, _ := Generate(w, 4, 400, 2000)
-	id := func(n int) engine.OrderID { return Hashed("extra", n) }
+	ops, _, err := w.Draw(t.Context(), 4, 400, 2000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(n int) engine.OrderID { return workload.Hashed("extra", n) }
 	order := func(n int, kind engine.OrderType) engine.Command {
 		return engine.Command{Kind: engine.Place, Type: kind, ID: id(n), Market: 1, Wallet: 1, Owner: 1,
 			Side: engine.Buy, Size: 10 * engine.Unit, Cash: engine.Cost(10*engine.Unit, 10)}
@@ -65,7 +69,7 @@ func session(t *testing.T) []engine.Command {
 		order(4, engine.GTC)
 	gtd.Expiry, post.PostOnly, odd.Size = 1_800_000_000_000, true, 10*engine.Unit+1
 	replacing.Replace(id(2))
-	return append(append(NewWorld(w).Setup, Commands(ops)...),
+	return append(append(w.Setup(), workload.Commands(ops, 0, len(ops))...),
 		gtd, post, odd, replacing, order(5, engine.FOK), order(1, engine.GTC),
 		engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(3)},
 		engine.Command{Kind: engine.Cancel, Owner: 1, ID: id(77)},
@@ -87,7 +91,7 @@ func TestReplayOfARecording(t *testing.T) {
 			func(r *Report) bool { // far enough for a fill, and at L0 a whole round
 				return *r.Filled > 0 && (level != "L0" || r.Operations >= 2400)
 			})
-		if r.Workload != Replay || r.Checked == "" || level == "L0" && r.Exchanges == 0 {
+		if r.Workload != workload.Replay || r.Checked == "" || level == "L0" && r.Exchanges == 0 {
 			t.Errorf("%s: %+v", level, r)
 		}
 	}
@@ -116,7 +120,7 @@ func TestReplayOfARecording(t *testing.T) {
 // recorded did, because the extra orders of session lie far from all others.
 func TestScore(t *testing.T) {
 	commands := session(t)
-	s, err := readScore(t.Context(), recordedFolder(t, commands, nil))
+	s, err := workload.ReadScore(t.Context(), recordedFolder(t, commands, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,21 +129,22 @@ func TestScore(t *testing.T) {
 		"1 odd amounts: they are played rounded to the tick and the lot; 2 orders that were refused; " +
 		"1 post-only marks: they are played without; 1 replacements: they are played as a cancel and an " +
 		"order; 1 splits: their tokens are given beforehand"
-	if s.left() != left {
-		t.Errorf("left: %s", s.left())
+	if s.Left() != left {
+		t.Errorf("left: %s", s.Left())
 	}
-	if len(s.stakes) != Traders || len(s.listings) != 1 || len(s.due) != len(s.ops) {
-		t.Errorf("%d wallets, %d markets, %d of %d due", len(s.stakes), len(s.listings), len(s.due),
-			len(s.ops))
+	if len(s.Stakes) != workload.Traders || len(s.Listings) != 1 || len(s.Due) != len(s.Ops) {
+		t.Errorf("%d wallets, %d markets, %d of %d due", len(s.Stakes), len(s.Listings), len(s.Due),
+			len(s.Ops))
 	}
-	kinds := map[All]int{}
-	for i := range s.ops {
-		kinds[s.ops[i].All]++
+	kinds := map[workload.All]int{}
+	for i := range s.Ops {
+		kinds[s.Ops[i].All]++
 	}
-	if kinds[AllOrders] != 1 || kinds[AllInMarket] != 1 || kinds[AllInToken] != 1 {
+	if kinds[workload.AllOrders] != 1 || kinds[workload.AllInMarket] != 1 ||
+		kinds[workload.AllInToken] != 1 {
 		t.Errorf("cancels of many: %v", kinds)
 	}
-	var want Tally
+	var want workload.Tally
 	x, seq := engine.NewExchange(1), engine.Sequence(0)
 	for _, c := range commands {
 		if c.Kind == engine.SetState || c.Reason == engine.ByOperator {
@@ -149,13 +154,13 @@ func TestScore(t *testing.T) {
 		seq++
 		want.Add(x.Apply(&c, seq, 1, nil))
 	}
-	had := s.rehearsed()
+	had := s.Play()
 	if had.Fills != want.Fills || had.Volume != want.Volume || had.Live != want.Live ||
 		had.Killed != want.Killed || had.SelfTrades != want.SelfTrades || had.Fills == 0 {
-		t.Errorf("played: %v; recorded: %v", had.expected(), want.expected())
+		t.Errorf("played: %+v; recorded: %+v", had, want)
 	}
-	first, last := s.due[0], s.due[len(s.due)-1]
-	if due := s.paced(4); first != 0 || last < 5*time.Second || due[len(due)-1] != last/4 {
+	first, last := s.Due[0], s.Due[len(s.Due)-1]
+	if due := s.Paced(4); first != 0 || last < 5*time.Second || due[len(due)-1] != last/4 {
 		t.Errorf("due from %v to %v, at four times the pace %v", first, last, due[len(due)-1])
 	}
 }

@@ -64,8 +64,7 @@ type Generator struct {
 	// was free) to its sending.
 	LateMicros Latency `json:"late_micros"`
 	// Thread is the part of the time that the threads which send were on a CPU: 1 is all of it. 0 is
-	// unknown: at L1 and L2 the callers and what they measure are one process. If goroutines
-	// send, Thread is the part of all CPUs that they have used.
+	// unknown: at L1 and L2 the callers and what they measure are one process.
 	Thread float64 `json:"share_of_thread,omitempty"`
 	// Note says which figures were withheld, and why.
 	Note string `json:"note,omitempty"`

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/bench/workload"
 )
 
 // TestMain lets the test binary be the hiccup meter, as clobench is one.
@@ -34,9 +36,9 @@ func self(t *testing.T) string {
 	return file
 }
 
-func workloadNamed(t *testing.T, name string) Workload {
+func workloadNamed(t *testing.T, name string) workload.Workload {
 	t.Helper()
-	w, err := WorkloadNamed(name)
+	w, err := workload.Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestBadRuns(t *testing.T) {
 		change func(r *Run)
 		says   []string
 	}{
-		{func(r *Run) { r.Duration, r.Connections = 0, Traders+1 },
+		{func(r *Run) { r.Duration, r.Connections = 0, workload.Traders+1 },
 			[]string{"duration is not positive", "connections are not in [1, 64]"}},
 		{func(r *Run) { r.URL, r.Dir = "http://127.0.0.1:1", "/tmp" },
 			[]string{"URL belongs to level L3", "folder of a node that runs already"}},
@@ -257,11 +259,11 @@ func TestRoundsAlternate(t *testing.T) {
 	k := &contest{Comparison: Comparison{Rounds: 4}, out: &Compared{Node: Side{Name: "n"},
 		Baseline: Side{Name: "b"}}}
 	order, prepared := "", ""
-	prepare := func(round int) (workload, error) {
+	prepare := func(round int) (loads, error) {
 		prepared += fmt.Sprint(round, " ")
 		return nil, nil
 	}
-	turn := func(_ context.Context, s *Side, _ workload) error {
+	turn := func(_ context.Context, s *Side, _ loads) error {
 		order += s.Name
 		s.Rates = append(s.Rates, 1)
 		return nil

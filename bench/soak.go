@@ -15,6 +15,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -169,8 +170,8 @@ func (s *Soak) validate() error {
 		return err
 	}
 	n := s.Rate * s.piece().Seconds()
-	all.Add(n < Traders, "a piece of %v has %.0f requests, and then each of %d wallets cancels what it "+
-		"has left: ask for a higher rate or a longer duration", s.piece(), n, Traders)
+	all.Add(n < workload.Traders, "a piece of %v has %.0f requests, and then each of %d wallets cancels what it "+
+		"has left: ask for a higher rate or a longer duration", s.piece(), n, workload.Traders)
 	if err := all.Err(); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (k *soaking) run(ctx context.Context) (err error) {
 	if k.clients, err = traders(ctx, k.to.url, k.Seed); err != nil {
 		return err
 	}
-	if err = k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.trades)); err != nil {
+	if err = k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.Trades)); err != nil {
 		return err
 	}
 	k.signed = signing{clients: k.clients, markets: k.to.market, low: true,
@@ -277,9 +278,9 @@ func (k *soaking) sign(ctx context.Context, number uint64) piece {
 	}
 	book, draw := min(n/10, 1000), n
 	if k.Workload.Quote > 0 {
-		draw *= listSize
+		draw *= workload.ListSize
 	}
-	ops, _, err := generate(ctx, k.Workload, k.Seed+number, [2]int{book, max(draw-book, 1)})
+	ops, _, err := k.Workload.Draw(ctx, k.Seed+number, book, max(draw-book, 1))
 	if err != nil {
 		return piece{err: err}
 	}
@@ -302,9 +303,9 @@ func (k *soaking) sign(ctx context.Context, number uint64) piece {
 }
 
 // firstRequests is how many operations the first n requests are, as deal makes them.
-func firstRequests(ops []Op, n int) (i int) {
+func firstRequests(ops []workload.Op, n int) (i int) {
 	for ; n > 0 && i < len(ops); n-- {
-		i += together(ops[i:])
+		i += workload.Together(ops[i:])
 	}
 	return i
 }

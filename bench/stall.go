@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -149,13 +150,10 @@ func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 
 // read reads for the length of a stall.
 func (f *stallRound) read(ctx context.Context, r *Reads) (Paced, error) {
-	if _, err := f.watch.Lap(); err != nil {
-		return Paced{}, err
-	}
-	paced, err := r.apart(ctx, f.Self)
-	h, lapErr := f.watch.Lap()
+	var paced Paced
+	h, err := f.watch.during(func() (err error) { paced, err = r.apart(ctx, f.Self); return err })
 	f.out.Conditions.Hiccup.add(h)
-	return paced, errors.Join(err, lapErr)
+	return paced, err
 }
 
 // furnish lists two markets, fills the book of the first, and returns traders that post orders in
@@ -168,16 +166,17 @@ func (f *stallRound) furnish(ctx context.Context, n *inside) (
 	}
 	var markets [2][2]engine.Token
 	for i := range markets {
-		markets[i] = [2]engine.Token{Hashed("token 0", i), Hashed("token 1", i)}
+		markets[i] = workload.Tokens(i)
 		if err := n.submit(engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: Hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
+			Condition: workload.Hashed("condition", i), Tokens: markets[i], Group: 1, Tick: 100,
 			MinSize: engine.Unit, Open: true}}); err != nil {
 			return token, nil, err
 		}
 	}
 	for _, c := range clients {
-		deposits := []engine.Command{{Cash: traderCash}, {Market: 1, Size: traderShares},
-			{Market: 2, Size: traderShares}, {Market: 2, Outcome: 1, Size: traderShares}}
+		const shares = workload.TraderShares
+		deposits := []engine.Command{{Cash: workload.TraderCash}, {Market: 1, Size: shares},
+			{Market: 2, Size: shares}, {Market: 2, Outcome: 1, Size: shares}}
 		for _, d := range deposits {
 			d.Kind, d.Address = engine.Deposit, c.Signer.Address
 			if err := n.submit(d); err != nil {

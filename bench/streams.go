@@ -13,6 +13,7 @@ import (
 
 	"clobd/bench/crowd"
 	"clobd/bench/lean"
+	"clobd/bench/workload"
 )
 
 // Streams says how the delivery of changes to subscribers is measured: orders are due at a constant
@@ -241,7 +242,7 @@ func (r *streamRound) conclude(h *crowd.Heard, orders []due) {
 
 // condition is how a subscriber knows a market: the first digits of its condition.
 func (r *streamRound) condition(market int) uint64 {
-	h := Hashed("condition", market)
+	h := workload.Hashed("condition", market)
 	return binary.BigEndian.Uint64(h[:])
 }
 

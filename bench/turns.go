@@ -15,6 +15,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -139,7 +140,7 @@ func (r *Report) RanBeside(other *Report) bool {
 
 // furnish starts one node, and gives it traders with money.
 func (k *rivals) furnish(ctx context.Context, i int) error {
-	w, err := WorkloadNamed("place")
+	w, err := workload.Named("place")
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (k *rivals) furnish(ctx context.Context, i int) error {
 
 // takeTurns is a turn of each node, on the same orders.
 func (k *rivals) takeTurns(ctx context.Context, round int) error {
-	w, err := WorkloadNamed("place")
+	w, err := workload.Named("place")
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,7 @@ func (k *rivals) settle(ctx context.Context) error {
 
 // readdressed are the same orders for a node that has given the traders other API keys. The
 // signature of an order does not cover the key.
-func readdressed(ops []Op, requests []signed, clients []*trader.Client) []signed {
+func readdressed(ops []workload.Op, requests []signed, clients []*trader.Client) []signed {
 	out := slices.Clone(requests)
 	for i := range out {
 		c := clients[ops[i].Trader]

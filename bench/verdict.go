@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"clobd/bench/workload"
 )
 
 // RequestError says that a measurement was asked for with values that it cannot have. Nothing was
@@ -60,7 +62,7 @@ func (p *Problems) lanes(what string, n int) {
 
 // posters notes what is wrong with a number of connections that post orders.
 func (p *Problems) posters(what string, n int) {
-	p.Add(n < 1 || n > Traders, "the %s are not in [1, %d]: each has wallets of its own", what, Traders)
+	p.Add(n < 1 || n > workload.Traders, "the %s are not in [1, %d]: each has wallets of its own", what, workload.Traders)
 }
 
 // Err is nil without problems, and else a RequestError of all of them.
@@ -74,7 +76,7 @@ func (p *Problems) Err() error {
 // The bounds beyond which a figure is the generator's and not the node's. DESIGN.md says why.
 const (
 	lateFloor = 100.0   // µs: what the thread of package lean takes to wake up
-	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1, at L2 and on sockets
+	loopFloor = 300.0   // µs: what a goroutine takes to wake up, at L1 and at L2
 	stoodLong = 150_000 // µs: no thread waits so long for a busy core
 	latePart  = 0.5     // of the latency at the same percentile
 	wholeOf   = 0.9     // of the time of the threads that send

@@ -123,28 +123,6 @@ func TestPacedBlame(t *testing.T) {
 	}
 }
 
-// TestPaceBlame: a sender that keeps its lanes to itself is late by what it does between two
-// requests, and a server that keeps a lane busy makes none of that.
-func TestPaceBlame(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		blocked time.Duration // of the lane, by the server
-	}{{"at once", 0}, {"a slow server", 5 * time.Millisecond}} {
-		p := pace{rate: 500, duration: 200 * time.Millisecond, lanes: 1}
-		out, err := p.run(t.Context(), func(int, int) error {
-			time.Sleep(c.blocked)
-			return nil
-		})
-		g := out.Generator
-		if err != nil || g == nil || out.Sent+out.Unsent != 100 || g.Thread <= 0 || g.CPUMicros <= 0 {
-			t.Fatalf("%s: %+v %+v %v", c.name, out, g, err)
-		}
-		if c.blocked > 0 && (out.CorrectedMicros.P50 < 100_000 || g.LateMicros.P50 > 5_000) {
-			t.Errorf("%s: late %+v of %+v", c.name, g.LateMicros, out.CorrectedMicros)
-		}
-	}
-}
-
 // TestEntryVerdict: the paced half of a comparison is judged by side, as its closed half is.
 func TestEntryVerdict(t *testing.T) {
 	good, bad := Paced{}, Paced{Invalid: "late"}

@@ -10,6 +10,7 @@ import (
 
 	"clobd/bench/lean"
 	"clobd/bench/trader"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
@@ -49,35 +50,12 @@ func (v *volley) add(lane int, a aim, body []byte, ids ...engine.OrderID) {
 
 // deal appends the requests of operations, by trader, so that a cancel follows its order. A lane is
 // one connection for all of its traders. Neighbours that travel together are one request.
-func (v *volley) deal(ops []Op, requests []signed) {
+func (v *volley) deal(ops []workload.Op, requests []signed) {
 	for i := 0; i < len(requests); {
-		n := together(ops[i:])
+		n := workload.Together(ops[i:])
 		v.post(int(ops[i].Trader), requests[i:i+n])
 		i += n
 	}
-}
-
-// Most orders and most cancels that the node takes in one request.
-const (
-	listSize   = 15
-	cancelSize = 1000
-)
-
-// together is how many of the operations at the start are one request.
-func together(ops []Op) int {
-	first, most := &ops[0], listSize
-	if first.Cancel {
-		most = cancelSize
-	}
-	n := 1
-	for first.List != 0 && n < min(len(ops), most) {
-		o := &ops[n]
-		if o.List != first.List || o.Trader != first.Trader || o.Cancel != first.Cancel || o.Read != 0 {
-			break
-		}
-		n++
-	}
-	return n
 }
 
 // post appends requests of one trader: one alone, or orders or cancels that are one list.
@@ -124,11 +102,11 @@ func (v *volley) post(lane int, all []signed) {
 
 // dealLists appends orders as lists of 15, each of one trader. Orders that fill no list are left
 // out.
-func (v *volley) dealLists(ops []Op, requests []signed) {
-	var open [Traders][]signed
+func (v *volley) dealLists(ops []workload.Op, requests []signed) {
+	var open [workload.Traders][]signed
 	for i := range requests {
 		of := ops[i].Trader
-		if open[of] = append(open[of], requests[i]); len(open[of]) == listSize {
+		if open[of] = append(open[of], requests[i]); len(open[of]) == workload.ListSize {
 			v.post(int(of), open[of])
 			open[of] = open[of][:0]
 		}
@@ -274,19 +252,6 @@ func paced(rate float64, duration time.Duration, m *lean.Measured) Paced {
 		Sent: m.Sent, Failed: m.Failed, Unsent: m.Unsent, FirstFailure: m.Failure,
 		CorrectedMicros: corrected.Latency(), ServiceMicros: service.Latency(),
 		Histograms: histograms(&service, &corrected)}
-}
-
-// effort measures one side of a comparison, or a run.
-type effort func(ctx context.Context, t *trial, cpu clock) error
-
-// effort makes it of a volley.
-func (v *volley) effort(ctx context.Context, t *trial, cpu clock) error {
-	return t.fire(ctx, v, cpu)
-}
-
-// effort makes it of a crew.
-func (c *crew) effort(ctx context.Context, t *trial, cpu clock) error {
-	return t.measure(ctx, c, cpu)
 }
 
 // flood sends the orders from a process of its own, at a low priority, and returns when it has

@@ -7,34 +7,37 @@ import (
 	"testing"
 
 	"clobd/bench/lean"
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
 // mixed are operations of two traders: lists of orders and of cancels, orders that never rest, and
 // all reads.
-func mixed() []Op {
-	var ops []Op
+func mixed() []workload.Op {
+	var ops []workload.Op
 	buy := func(trader uint16, list uint32) {
-		ops = append(ops, Op{Trader: trader, List: list, Side: engine.Buy, Price: 3000,
+		ops = append(ops, workload.Op{Trader: trader, List: list, Side: engine.Buy, Price: 3000,
 			Size: 10 * engine.Unit})
 	}
-	for range listSize + 2 { // more than one request takes
+	for range workload.ListSize + 2 { // more than one request takes
 		buy(0, 1)
 	}
 	buy(1, 1) // another trader's
 	buy(1, 0)
 	buy(1, 0)
 	for i := range uint32(3) {
-		ops = append(ops, Op{Cancel: true, Target: i, List: 2})
+		ops = append(ops, workload.Op{Cancel: true, Target: i, List: 2})
 	}
-	ops = append(ops, Op{Cancel: true, Target: 0, List: 3}, Op{Cancel: true, Target: 5, List: 3},
-		Op{Cancel: true, Target: 17, Trader: 1})
-	for r := ReadBook; r <= ReadOrders; r++ {
-		ops = append(ops, Op{Read: r, Trader: 1})
+	ops = append(ops, workload.Op{Cancel: true, Target: 0, List: 3},
+		workload.Op{Cancel: true, Target: 5, List: 3},
+		workload.Op{Cancel: true, Target: 17, Trader: 1})
+	for r := workload.ReadBook; r <= workload.ReadOrders; r++ {
+		ops = append(ops, workload.Op{Read: r, Trader: 1})
 	}
 	// Nobody sells: the first finds nothing. The second sells into the bids.
-	ops = append(ops, Op{FAK: true, Trader: 1, Side: engine.Buy, Price: 4000, Size: 10 * engine.Unit},
-		Op{FAK: true, Trader: 1, Side: engine.Sell, Price: 3000, Size: 10 * engine.Unit})
+	ops = append(ops, workload.Op{FAK: true, Trader: 1, Side: engine.Buy, Price: 4000,
+		Size: 10 * engine.Unit},
+		workload.Op{FAK: true, Trader: 1, Side: engine.Sell, Price: 3000, Size: 10 * engine.Unit})
 	return ops
 }
 
@@ -53,14 +56,15 @@ func TestVolley(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	market := [2]engine.Token{Hashed("token 0", 0), Hashed("token 1", 0)}
+	market := workload.Tokens(0)
 	commands := []engine.Command{{Kind: engine.List, Listing: &engine.Listing{
-		Condition: Hashed("condition", 0), Tokens: market, Group: 1, Tick: 100, MinSize: engine.Unit,
+		Condition: workload.Hashed("condition", 0), Tokens: market, Group: 1, Tick: 100, MinSize: engine.Unit,
 		Open: true}}}
 	for _, c := range clients[:2] {
 		commands = append(commands,
-			engine.Command{Kind: engine.Deposit, Address: c.Signer.Address, Cash: traderCash},
-			engine.Command{Kind: engine.Deposit, Address: c.Signer.Address, Market: 1, Size: traderShares})
+			engine.Command{Kind: engine.Deposit, Address: c.Signer.Address, Cash: workload.TraderCash},
+			engine.Command{Kind: engine.Deposit, Address: c.Signer.Address, Market: 1,
+				Size: workload.TraderShares})
 	}
 	for _, c := range commands {
 		if err := n.submit(c); err != nil {
@@ -98,8 +102,8 @@ func TestVolley(t *testing.T) {
 		t.Errorf("%d orders were placed", len(placed))
 	}
 	lists := newVolley(n.addr, 2)
-	lists.dealLists(ops[:listSize+1], requests[:listSize+1])
-	if len(lists.Requests) != 1 || len(lists.Requests[0].IDs) != listSize {
+	lists.dealLists(ops[:workload.ListSize+1], requests[:workload.ListSize+1])
+	if len(lists.Requests) != 1 || len(lists.Requests[0].IDs) != workload.ListSize {
 		t.Errorf("%d lists", len(lists.Requests))
 	}
 	again := reads(n.addr, readPaths["book"]+market[0].String(), 2, []byte("no book"))

@@ -132,9 +132,10 @@ func (d *desk) begin(x *socket.Exchange) {
 	if d.attach(); d.windows == nil || do.scope.Cancels || d.admitAddress(ctx, do.scope) {
 		x.Story = do.open(ctx, caller)
 	}
+	x.Timed = bool(timed) && x.Story != nil
 	switch at := journeyOf(x.Story); {
 	case at != nil:
-		x.Signed, x.Timed = true, bool(timed)
+		x.Signed = true
 		*at = journey{now: &d.seat, watch: timed, began: x.Began}
 	case x.Story == nil && ctx.UserValue(rested) != nil:
 		x.Story = reading{func() { d.rests.Rest(d.conn.client, nil) }}

@@ -14,6 +14,7 @@ import (
 	"clobd/api/wire"
 	"clobd/api/wire/live"
 	"clobd/bench"
+	"clobd/bench/workload"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -84,20 +85,20 @@ func newHub(ln net.Listener, burst int) (*hub, error) {
 
 // fill lists the markets and fills their books.
 func (h *hub) fill() error {
-	all := []engine.Command{{Kind: engine.Deposit, Address: bench.TraderAddress(0), Cash: cash}}
+	all := []engine.Command{{Kind: engine.Deposit, Address: workload.TraderAddress(0), Cash: cash}}
 	for m := range h.burst {
 		all = append(all, engine.Command{Kind: engine.List, Listing: &engine.Listing{
-			Condition: bench.Hashed("condition", m),
-			Tokens:    [2]engine.Token{token(m), bench.Hashed("token 1", m)},
+			Condition: workload.Hashed("condition", m),
+			Tokens:    workload.Tokens(m),
 			Group:     uint64(m), Tick: 100, MinSize: engine.Unit, Open: true}})
 	}
 	for m := range h.burst {
-		all = append(all, engine.Command{Kind: engine.Deposit, Address: bench.TraderAddress(0),
+		all = append(all, engine.Command{Kind: engine.Deposit, Address: workload.TraderAddress(0),
 			Market: engine.MarketNo(m + 1), Size: shares})
 		for i := range levels {
 			for side, price := range []engine.Price{4900 - 100*engine.Price(i), 5100 + 100*engine.Price(i)} {
 				c := order(m, price, engine.Size(100+i)*engine.Unit)
-				c.Side, c.ID = engine.Side(side), bench.Hashed("level", (m*levels+i)*2+side)
+				c.Side, c.ID = engine.Side(side), workload.Hashed("level", (m*levels+i)*2+side)
 				all = append(all, c)
 			}
 		}
@@ -111,7 +112,7 @@ func (h *hub) fill() error {
 }
 
 // token is outcome 0 of market m.
-func token(m int) engine.Token { return bench.Hashed("token 0", m) }
+func token(m int) engine.Token { return workload.Tokens(m)[0] }
 
 // order buys outcome 0 in market m, counted from 0.
 func order(m int, price engine.Price, size engine.Size) engine.Command {
@@ -150,7 +151,7 @@ func (h *hub) publish(n int) error {
 	}
 	commands := make([]engine.Command, h.burst)
 	for m := range commands {
-		id := engine.OrderID(bench.Hashed("order", n/2*h.burst+m))
+		id := engine.OrderID(workload.Hashed("order", n/2*h.burst+m))
 		if commands[m] = order(m, 4500, 7*engine.Unit); n%2 == 1 {
 			commands[m] = engine.Command{Kind: engine.Cancel, Owner: wallet}
 		}

@@ -129,9 +129,8 @@ func (a *Apart) hear(k int) {
 
 // Wait waits for the end of the load, and ends the processes. Its results are those of Load.Run.
 func (a *Apart) Wait() (*Measured, error) {
-	sum := &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3),
-		Shed: newTimes(3), Began: a.start, Full: !a.short,
-		good: make([]uint64, (len(a.load.Requests)+63)/64)}
+	sum := newMeasured(len(a.load.Requests))
+	sum.Began, sum.Full = a.start, !a.short
 	shows := crier{load: &a.load, parts: len(a.partners), moments: map[int64]*joined{}}
 	var problem error
 	for left := len(a.partners); left > 0; {

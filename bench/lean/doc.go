@@ -18,7 +18,8 @@
 //
 // # Contract
 //
-// A lane is one connection with one request in flight; its requests keep their order. All that is
+// A lane is one connection with one request in flight; its requests keep their order. With a Flight
+// it is a WebSocket with several in flight (desk.go), whose end ends the load. All that is
 // sent and received is checked by its text, and one good answer in 64 is parsed as JSON. What is no
 // answer, the end of a connection and the end of patience are failures: a closed loop ends with
 // them, an open one counts them and goes on over a new connection. Nothing waits for ever: within
@@ -30,6 +31,6 @@
 // stands still shows in Measured.Corrected for each request that was due meanwhile.
 //
 // The requests lie in memory before the clock runs. Sending one and scanning its answer makes no
-// garbage. Read load.go, plan.go, pump.go, lane.go, render.go, scan.go, socket.go, moment.go,
-// measured.go, pause.go, apart.go.
+// garbage. Read load.go, plan.go, pump.go, lane.go, desk.go, render.go, scan.go, socket.go,
+// moment.go, measured.go, pause.go, apart.go.
 package lean

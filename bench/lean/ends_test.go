@@ -101,3 +101,60 @@ func TestDue(t *testing.T) {
 		t.Errorf("too late: %+v", m)
 	}
 }
+
+// TestSettle: what is due before a loop has settled is sent over the same connections, and is not
+// in the figures; a failure is.
+func TestSettle(t *testing.T) {
+	for _, code := range []int{200, 500} {
+		n := 0
+		addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+			answer := status(200, `{}`)
+			if n++; n == 3 {
+				answer = status(code, `{}`)
+			}
+			_, err := io.WriteString(w, answer)
+			return err == nil
+		})
+		l := orders(addr, 1, 10)
+		l.Routes[0].Want, l.Duration, l.Settle = WantAny, time.Second, 50*time.Millisecond
+		for i := range 10 {
+			l.Due = append(l.Due, time.Duration(i)*10*time.Millisecond)
+		}
+		m, err := l.Run(t.Context())
+		failed := int64(code / 500)
+		if err != nil || n != 10 || m.Sent != 5 || m.Good != 5 || m.Acked != 5 || m.Failed != failed ||
+			m.Service.TotalCount() != 5 || m.Corrected.TotalCount() != 5 || m.Late.TotalCount() != 5 ||
+			!m.Answered(0) || m.Answered(2) != (failed == 0) || !m.Answered(9) {
+			t.Errorf("%d requests, %+v, %v", n, m, err)
+		}
+	}
+	l := orders("127.0.0.1:1", 1, 1)
+	l.Settle = time.Second
+	if _, err := l.Run(t.Context()); err == nil {
+		t.Error("a closed loop settles")
+	}
+}
+
+// TestSheds: only an answer 503 with one of the codes is a refusal.
+func TestSheds(t *testing.T) {
+	for answer, shed := range map[string]bool{
+		status(503, `{"error":"no","code":"busy"}`):       true,
+		status(503, `{"error":"no","code":"overloaded"}`): true,
+		status(503, `{"error":"no","code":"closed"}`):     false,
+		status(503, `no`): false,
+		status(429, `{"error":"no","code":"busy"}`):         false,
+		status(429, `{"error":"no","code":"rate_limited"}`): false,
+	} {
+		addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+			_, err := io.WriteString(w, answer)
+			return err == nil
+		})
+		l := orders(addr, 1, 3)
+		l.Rate, l.Sheds = 1000, []string{"busy", "overloaded"}
+		m, err := l.Run(t.Context())
+		if err != nil || (m.Busy == 3) != shed || (m.Failed == 3) == shed ||
+			(m.Shed.TotalCount() == 3) != shed {
+			t.Errorf("%q: %+v, %v", answer, m, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,6 +39,9 @@ type lane struct {
 	again   int64 // of shut and pausing
 	busy    bool  // the last answer was 503, and the next request is the same
 	since   int64 // of busy: when the request was sent first
+
+	flying int   // of a desk: requests in flight
+	heard  int64 // of a desk: its last answer, or when the first request was sent after that
 }
 
 // has reports whether a request of an open loop waits for the lane.
@@ -47,7 +51,7 @@ func (p *pump) has(l *lane) bool {
 
 // dial begins to open a lane's connection.
 func (p *pump) dial(l *lane) error {
-	fd, err := dial(p.to, p.home(l))
+	fd, err := dial(p.to, l.home(p.Homes))
 	if err == nil {
 		err = p.poller.watch(fd, l.number, syscall.EPOLL_CTL_ADD, syscall.EPOLLOUT)
 		if err != nil {
@@ -64,11 +68,11 @@ func (p *pump) dial(l *lane) error {
 }
 
 // home is the address that a lane's connection comes from, nil for what the system picks.
-func (p *pump) home(l *lane) syscall.Sockaddr {
-	if p.Homes == 0 {
+func (l *lane) home(homes int) syscall.Sockaddr {
+	if homes == 0 {
 		return nil
 	}
-	return &syscall.SockaddrInet4{Addr: [4]byte{127, 1, byte(l.number % p.Homes), 1}}
+	return &syscall.SockaddrInet4{Addr: [4]byte{127, 1, byte(l.number % homes), 1}}
 }
 
 // dialed ends the opening of a lane's connection.
@@ -107,6 +111,10 @@ func (p *pump) set(l *lane, to phase) {
 
 // event handles what epoll reports of a lane.
 func (p *pump) event(l *lane, events uint32) {
+	if p.Flight > 0 {
+		parley{p, l}.hear(events)
+		return
+	}
 	switch l.phase {
 	case dialing:
 		if err := p.dialed(l); err != nil {
@@ -134,10 +142,14 @@ func (p *pump) proceed(l *lane) {
 	switch {
 	case l.phase != idle, p.over:
 		return
+	case p.open && p.now > p.deadline:
+		p.over = true
+		return
+	case p.Flight > 0:
+		parley{p, l}.converse()
+		return
 	case p.open:
-		if p.now > p.deadline {
-			p.over = true
-		} else if p.has(l) {
+		if p.has(l) {
 			p.shoot(l)
 		}
 		return
@@ -164,12 +176,22 @@ func (p *pump) shoot(l *lane) {
 	if p.open {
 		due = int64(p.Due[i])
 	}
-	note(p.m.Late, p.lateness(due, l.free, at))
-	p.m.Sent++
+	m := p.measured(i)
+	note(m.Late, p.pauses.lateness(due, l.free, at))
+	m.Sent++
 	p.left--
 	p.inFlight++
 	p.set(l, waiting)
 	l.request, l.sent, p.now = i, at, at
+	p.transmit(l)
+}
+
+// transmit sends what lies in p.out. What the kernel does not take at once follows later.
+func (p *pump) transmit(l *lane) {
+	if len(l.out) > 0 {
+		l.out = append(l.out, p.out...)
+		return
+	}
 	n, no := send(l.fd, p.out)
 	switch {
 	case no == syscall.EAGAIN || no == syscall.EINTR:
@@ -246,8 +268,6 @@ const pause = int64(1_000_000)
 
 // answered handles the answer to the request in flight.
 func (p *pump) answered(l *lane, r *reply) {
-	q := &p.Requests[l.request]
-	w := &p.Routes[q.Route]
 	p.inFlight--
 	p.set(l, idle)
 	l.free = p.now
@@ -260,9 +280,10 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	l.busy = false
-	if p.Sheds && p.open && sheds(r.status) {
-		p.m.Busy++
-		note(p.m.Shed, p.now-l.sent)
+	if p.open && r.sheds(p.codes) {
+		m := p.measured(l.request)
+		m.Busy++
+		note(m.Shed, p.now-l.sent)
 		p.last = p.now
 		if r.closes {
 			p.hangUp(l)
@@ -270,6 +291,13 @@ func (p *pump) answered(l *lane, r *reply) {
 		return
 	}
 	p.time(l)
+	p.judged(l, r)
+}
+
+// judged counts the answer to a request that was in flight as good, or as a failure.
+func (p *pump) judged(l *lane, r *reply) {
+	q := &p.Requests[l.request]
+	w := &p.Routes[q.Route]
 	refused, good := r.judge(w, q)
 	var problem error
 	switch {
@@ -277,7 +305,10 @@ func (p *pump) answered(l *lane, r *reply) {
 		problem = fmt.Errorf("the server closes the connection with status %d: %.300s", r.status, r.body)
 	case !good:
 		problem = fmt.Errorf("status %d: %.300s", r.status, r.body)
-	case p.m.Good%sampleOf == 0:
+	case p.measured(l.request).Good%sampleOf == 0:
+		if p.Flight > 0 {
+			r.body = firstValue(r.body)
+		}
 		if err := r.inspect(w, q); err != nil {
 			problem = fmt.Errorf("%w: %.300s", err, r.body)
 		}
@@ -293,9 +324,18 @@ func (p *pump) answered(l *lane, r *reply) {
 	}
 }
 
-// sheds reports whether a server answers with this status because it has too much work.
-func sheds(status int) bool {
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+// sheds reports whether a server refuses a request because it has too much work.
+func (r *reply) sheds(codes [][]byte) bool {
+	return r.status == http.StatusServiceUnavailable &&
+		slices.ContainsFunc(codes, func(code []byte) bool { return bytes.Contains(r.body, code) })
+}
+
+// measured is where request i is counted: what is due before the loop has settled is counted apart.
+func (p *pump) measured(i int32) *Measured {
+	if p.calm != nil && p.Due[i] < p.Settle {
+		return p.calm
+	}
+	return p.m
 }
 
 // mayRetry reports whether an answer says that the server is busy, and it has not been for longer
@@ -316,10 +356,10 @@ const sampleOf = 64
 // good counts a good answer.
 func (p *pump) good(l *lane, r *reply, refused int64) {
 	i := l.request
-	operations := p.Requests[i].operations()
-	p.m.Good++
-	p.m.Acked += operations
-	p.m.Refused += refused
+	operations, m := p.Requests[i].operations(), p.measured(i)
+	m.Good++
+	m.Acked += operations
+	m.Refused += refused
 	p.m.good[i/64] |= 1 << (i % 64)
 	p.leaf.done += operations
 	took := p.now - l.sent
@@ -338,9 +378,10 @@ func (p *pump) good(l *lane, r *reply, refused int64) {
 
 // time records how long the request that was in flight took.
 func (p *pump) time(l *lane) {
-	note(p.m.Service, p.now-l.sent)
+	m := p.measured(l.request)
+	note(m.Service, p.now-l.sent)
 	if p.open {
-		note(p.m.Corrected, p.now-int64(p.Due[l.request]))
+		note(m.Corrected, p.now-int64(p.Due[l.request]))
 	}
 	p.last = p.now
 }
@@ -357,6 +398,10 @@ func (p *pump) fail(text string) {
 
 // lost ends a request that will have no answer, and opens a new connection in an open loop.
 func (p *pump) lost(l *lane, err error) {
+	if p.Flight > 0 {
+		parley{p, l}.broken(err)
+		return
+	}
 	q := &p.Requests[l.request]
 	p.inFlight--
 	p.time(l)
@@ -386,10 +431,12 @@ func (p *pump) unreachable(l *lane, err error) {
 		return
 	}
 	for p.has(l) {
-		note(p.m.Corrected, p.now-int64(p.Due[l.list[l.next]]))
+		i := l.list[l.next]
+		m := p.measured(i)
+		note(m.Corrected, p.now-int64(p.Due[i]))
 		l.next++
 		p.left--
-		p.m.Sent++
+		m.Sent++
 		p.fail(err.Error())
 	}
 }
@@ -419,6 +466,9 @@ func (p *pump) resume() {
 func (p *pump) overdue() {
 	for i := range p.lanes {
 		l := &p.lanes[i]
+		if l.flying > 0 && p.now-l.heard >= int64(p.Patience) {
+			p.lost(l, errors.New("no answer in time"))
+		}
 		if p.now-l.sent < int64(p.Patience) {
 			continue
 		}

@@ -23,6 +23,10 @@ type Load struct {
 	// Homes is how many addresses of the loopback network the connections come from in turn, because
 	// a server bounds those of one address. It needs an Addr in 127.0.0.0/8. 0: what the system picks.
 	Homes int
+	// Flight makes each lane a desk: a WebSocket at Route.Path with up to so many requests in flight,
+	// which logs in as the sender of its first request. Route.Method is that of the messages. The end
+	// of a desk ends the load. 0: HTTP.
+	Flight int
 	// Routes are what Requests refer to.
 	Routes []Route
 	// Requests stand in the order in which they are sent. Those of one lane keep their order.
@@ -55,10 +59,14 @@ type Load struct {
 	// before the request has failed. 0: a minute.
 	Patience time.Duration
 
-	// Sheds takes the answers 429 and 503 of an open loop as refusals of a server that has more work
-	// than it can do: Measured.Busy counts them and Measured.Shed has their times. Otherwise they are
-	// failures.
-	Sheds bool
+	// Sheds are the codes of a server that has more work than it can do. In an open loop an answer 503
+	// with one of them is a refusal: Measured.Busy counts it and Measured.Shed has its time. Any other
+	// is a failure.
+	Sheds []string
+	// Settle is the beginning of an open loop that is not measured: what is due before it is sent and
+	// checked as all else is, over connections that are then used further, and stands in Measured only
+	// as an answer (Answered), if it is shed as nothing, and as a failure.
+	Settle time.Duration
 
 	// Progress is called at the end of each Moment from a goroutine of its own. nil: nobody asks.
 	Progress func(Progress)
@@ -141,9 +149,13 @@ func (l *Load) validate() error {
 	}
 	bad(l.Lanes < 1, "%d lanes", l.Lanes)
 	bad(l.Homes < 0 || l.Homes > 256, "%d homes are not in [0, 256]", l.Homes)
+	bad(l.Flight < 0, "%d requests in flight", l.Flight)
+	bad(l.Flight > 0 && (l.Repeat || l.Sheds != nil), "a desk repeats nothing, and its refusals are failures")
 	bad(len(l.Requests) == 0, "no requests")
 	bad(l.Duration < 0, "the duration is negative")
 	bad(l.Rate < 0, "the rate is negative")
+	bad(l.Settle < 0 || l.Settle > 0 && !l.open(), "only an open loop settles")
+	bad(l.Settle > 0 && l.Settle >= l.Duration, "it is over before it has settled")
 	bad(l.Due != nil && len(l.Due) != len(l.Requests), "%d of %d requests are due", len(l.Due),
 		len(l.Requests))
 	bad(!slices.IsSorted(l.Due), "what is due first does not come first")

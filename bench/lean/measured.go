@@ -52,6 +52,12 @@ type Measured struct {
 	good []uint64 // a bit for each request
 }
 
+// newMeasured makes one of so many requests.
+func newMeasured(requests int) *Measured {
+	return &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3),
+		Shed: newTimes(3), good: make([]uint64, (requests+63)/64)}
+}
+
 // Answered reports whether request i of Load.Requests was answered well. One that was never due in
 // the time was not.
 func (m *Measured) Answered(i int) bool { return i/64 < len(m.good) && m.good[i/64]>>(i%64)&1 == 1 }

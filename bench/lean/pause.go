@@ -6,13 +6,16 @@ package lean
 // load.
 type standstill struct{ from, to int64 }
 
+// standstills are those of a load, oldest first.
+type standstills []standstill
+
 // pauseFloor is the shortest time that counts as a pause: sending to all lanes takes less.
 const pauseFloor = 2_000_000
 
-// paused notes a pause, if it is one.
-func (p *pump) paused(from, to int64) {
+// note notes a pause, if it is one.
+func (s *standstills) note(from, to int64) {
 	if to-from >= pauseFloor {
-		p.pauses = append(p.pauses, standstill{from, to})
+		*s = append(*s, standstill{from, to})
 	}
 }
 
@@ -20,11 +23,11 @@ func (p *pump) paused(from, to int64) {
 // that has been free since another one, and that was sent at a third one. What the request waited
 // in pauses while its lane was busy is part of it: the answer that it waited for may have come when
 // they began.
-func (p *pump) lateness(due, free, sent int64) int64 {
+func (s standstills) lateness(due, free, sent int64) int64 {
 	ready := max(due, free)
 	late := sent - ready
-	for i := len(p.pauses) - 1; i >= 0 && p.pauses[i].to > due; i-- {
-		at := &p.pauses[i]
+	for i := len(s) - 1; i >= 0 && s[i].to > due; i-- {
+		at := &s[i]
 		late += max(min(at.to, ready)-max(at.from, due), 0)
 	}
 	return late

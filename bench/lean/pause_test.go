@@ -5,9 +5,9 @@ import "testing"
 func TestLateness(t *testing.T) {
 	const ms = 1_000_000
 	p := &pump{}
-	p.paused(5*ms, 6*ms)
-	p.paused(100*ms, 400*ms)
-	p.paused(500*ms, 510*ms)
+	p.pauses.note(5*ms, 6*ms)
+	p.pauses.note(100*ms, 400*ms)
+	p.pauses.note(500*ms, 510*ms)
 	if len(p.pauses) != 2 {
 		t.Fatalf("pauses: %v", p.pauses)
 	}
@@ -24,7 +24,7 @@ func TestLateness(t *testing.T) {
 		{"due after it", 401, 401, 402, 1},
 		{"two pauses", 300, 511, 512, 111},
 	} {
-		if got := p.lateness(c.due*ms, c.free*ms, c.sent*ms); got != c.want*ms {
+		if got := p.pauses.lateness(c.due*ms, c.free*ms, c.sent*ms); got != c.want*ms {
 			t.Errorf("%s: late by %.1f ms, want %d", c.name, float64(got)/ms, c.want)
 		}
 	}

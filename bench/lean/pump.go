@@ -23,9 +23,13 @@ type pump struct {
 	early    early
 	lanes    []lane
 	poller   *poller
-	room     []byte // what was read last
-	out      []byte // what is sent next
+	room     []byte  // what was read last
+	out      []byte  // what is sent next
+	text     []byte  // of desks: the message in the making
+	sends    []int64 // of desks: when each request was sent, 0 if it was not, or answered
 	m        *Measured
+	calm     *Measured   // what is due before the loop has settled; nil: nothing is
+	codes    [][]byte    // of Sheds, as they stand in an answer
 	stopped  atomic.Bool // by ctx
 
 	began    time.Time // the start
@@ -36,10 +40,13 @@ type pump struct {
 	cursor   int   // the first request of an open loop that was not yet due
 	left     int   // requests that were not sent
 	inFlight int
-	pauses   []standstill // in which the thread stood still, oldest first
-	resting  int          // lanes that do nothing until lane.again
-	over     bool         // nothing is sent any more
-	patient  int64        // until when answers are awaited after the end of ctx, 0 before that
+	pauses   standstills // in which the thread stood still, oldest first
+	resting  int         // lanes that do nothing until lane.again
+	over     bool        // nothing is sent any more
+	settled  bool        // Settle is over
+	patient  int64       // until when answers are awaited after the end of ctx, 0 before that
+
+	thread, all time.Duration // CPU time of the thread and the process when the measured part began
 
 	second  []byte // the time in seconds after 1970, as text
 	stale   int64  // when it no longer holds
@@ -101,6 +108,10 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("find %s: %w", p.Addr, err)
 	}
 	for i := range p.Routes {
+		if p.Flight > 0 {
+			p.sends = make([]int64, len(p.Requests))
+			break // a desk is authenticated once
+		}
 		s, err := newStencil(&p.Routes[i], p.Addr)
 		if err != nil {
 			return fmt.Errorf("prepare %s %s: %w", p.Routes[i].Method, p.Routes[i].Path, err)
@@ -110,12 +121,17 @@ func (p *pump) prepare(ctx context.Context) (err error) {
 	p.signEarly()
 	p.deal()
 	p.room, p.out = make([]byte, 256<<10), make([]byte, 0, 64<<10)
-	p.m = &Measured{Service: newTimes(3), Corrected: newTimes(3), Late: newTimes(3), Shed: newTimes(3),
-		Processes: 1,
-		Nice:      process.Niceness(), good: make([]uint64, (len(p.Requests)+63)/64)}
+	p.m = newMeasured(len(p.Requests))
+	p.m.Processes, p.m.Nice = 1, process.Niceness()
+	if p.Settle > 0 {
+		p.calm = newMeasured(0)
+	}
+	for _, code := range p.Sheds {
+		p.codes = append(p.codes, fmt.Appendf(nil, `"code":"%s"`, code))
+	}
 	p.left, p.end, p.deadline = len(p.Requests), forever, forever
 	if p.Duration > 0 {
-		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)
+		p.end, p.deadline = int64(p.Duration), 2*int64(p.Duration)-int64(p.Settle)
 	}
 	if p.Repeat {
 		p.left = int(forever)
@@ -138,6 +154,11 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
+	for i := 0; p.Flight > 0 && i < len(p.lanes); i++ {
+		if err := (parley{p, &p.lanes[i]}).enter(); err != nil {
+			return err
+		}
+	}
 	at, err := ready()
 	if err != nil {
 		return err
@@ -151,10 +172,10 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 			return fmt.Errorf("the server closes %d connections before the start", n)
 		}
 	}
-	thread, all := threadCPU(), processCPU()
+	p.thread, p.all = threadCPU(), processCPU()
 	p.start()
 	err = p.loop()
-	p.m.ThreadCPU, p.m.ProcessCPU = threadCPU()-thread, processCPU()-all
+	p.m.ThreadCPU, p.m.ProcessCPU = threadCPU()-p.thread, processCPU()-p.all
 	p.finish()
 	return err
 }
@@ -255,14 +276,17 @@ func (p *pump) loop() error {
 		}
 		d := p.untilNext()
 		wake := p.clock()
-		p.paused(p.now, wake) // no CPU since the last wait
+		p.pauses.note(p.now, wake) // no CPU since the last wait
 		wake += max(int64(d), 0)
 		n, err := p.poller.wait(d)
 		if err != nil {
 			return fmt.Errorf("wait for sockets: %w", err)
 		}
 		p.now = p.clock()
-		p.paused(wake, p.now)
+		p.pauses.note(wake, p.now)
+		if p.settled != (p.now >= int64(p.Settle)) {
+			p.settled, p.thread, p.all = true, threadCPU(), processCPU()
+		}
 		if p.now >= p.end && !p.open && !p.over {
 			p.over, p.m.Full = true, true
 		}
@@ -354,7 +378,7 @@ func (p *pump) finish() {
 	if m.Full {
 		took = max(took, int64(p.Duration))
 	}
-	m.Took = asDuration(took)
+	m.Took = max(asDuration(took)-p.Settle, 0)
 }
 
 // noteUnsent records how long the requests that were given up have waited: they would have taken
@@ -365,7 +389,7 @@ func (p *pump) noteUnsent() {
 		l := &p.lanes[i]
 		for _, k := range l.list[l.next:] {
 			if due := int64(p.Due[k]); due <= end {
-				note(p.m.Corrected, end-due)
+				note(p.measured(k).Corrected, end-due)
 			}
 		}
 	}

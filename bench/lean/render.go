@@ -113,7 +113,7 @@ const earlyLasts = 45 * time.Second
 // signEarly signs all requests of a load that will be over before its signatures are too old. A
 // longer load signs as it sends.
 func (p *pump) signEarly() {
-	if p.Repeat || p.Duration == 0 || p.Duration > earlyLasts-connectTime {
+	if p.Flight > 0 || p.Repeat || p.Duration == 0 || p.Duration > earlyLasts-connectTime {
 		return
 	}
 	at := time.Now()

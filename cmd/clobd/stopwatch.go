@@ -21,7 +21,7 @@ func newStopwatches(r *prometheus.Registry) *stopwatches {
 	all := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "clobd", Name: "stage_seconds",
 		Help: "Time in a stage of the order path. Of one request in four: authenticate, parse, verify, answer; of requests " +
-			"on a socket only orders, and without authenticate, because a socket is authenticated once, at its login. " +
+			"on a socket without authenticate, because a socket is authenticated once, at its login. " +
 			"Of a frame: wait (its first Command, in the ring), match, append, sync, publish.",
 		Buckets:                     prometheus.ExponentialBuckets(1e-6, 2, 22), // 1 us to 2 s
 		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,

@@ -72,6 +72,18 @@ func TestStages(t *testing.T) {
 			t.Errorf("%s: %v of %d orders on a socket were timed", stage, n, orders)
 		}
 	}
+	before = counts()
+	for n := range orders { // of an order that is not there: the answer takes time all the same
+		none := map[string]string{"orderID": "0x" + strings.Repeat("0", 64)}
+		err := socket.ask(n, "order.cancel", none)
+		if a, heard := socket.hear(); err != nil || heard != nil || a.Status != 200 {
+			t.Fatalf("%+v %v %v", a, err, heard)
+		}
+	}
+	after = counts()
+	if n := after["answer"] - before["answer"]; n != orders/4 || after["parse"] != before["parse"] {
+		t.Errorf("%v of %d cancels on a socket were timed", n, orders)
+	}
 	w.node.stop(t)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"clobd/bench"
+	"clobd/bench/workload"
 	"clobd/cmd/cli"
 	"clobd/engine"
 )
@@ -116,9 +117,9 @@ func (c *runCommand) plan() (*bench.Run, error) {
 		return nil, err
 	}
 	switch {
-	case c.Connections < 1 || c.Connections > bench.Traders:
+	case c.Connections < 1 || c.Connections > workload.Traders:
 		return nil, &cli.UsageError{Err: fmt.Errorf("--connections %d is not in [1, %d]: each has wallets "+
-			"of its own", c.Connections, bench.Traders)}
+			"of its own", c.Connections, workload.Traders)}
 	case c.Duration <= 0 || c.Rounds < 1 || c.Processes < 1:
 		return nil, &cli.UsageError{Err: errors.New("--duration, --rounds and --processes are above 0")}
 	case c.Rate < 0 || c.Rate == 0 && r.Poisson:

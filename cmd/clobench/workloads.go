@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"clobd/bench"
+	"clobd/bench/workload"
 	"clobd/cmd/cli"
 )
 
@@ -24,7 +25,7 @@ func (c *chosen) fill(r *bench.Run) error {
 	wrong := func(text, hint string) error {
 		return &cli.UsageError{Err: cli.Hint(errors.New(text), "%s", hint)}
 	}
-	replays := c.Workload == bench.Replay
+	replays := c.Workload == workload.Replay
 	switch {
 	case replays != (c.Data != ""):
 		return wrong("--workload replay and --data belong together",
@@ -48,9 +49,9 @@ func (c *chosen) fill(r *bench.Run) error {
 		}
 		return nil
 	case c.Mix != "":
-		r.Workload, err = bench.ReadMix(c.Mix)
+		r.Workload, err = workload.ReadMix(c.Mix)
 	default:
-		r.Workload, err = bench.WorkloadNamed(c.Workload)
+		r.Workload, err = workload.Named(c.Workload)
 	}
 	if err == nil && c.Books != 0 {
 		r.Workload, err = r.Workload.In(c.Books)
@@ -65,6 +66,6 @@ type workloadsCommand struct{}
 
 // Run lists the workloads.
 func (workloadsCommand) Run() error {
-	_, err := fmt.Fprintln(os.Stdout, bench.Catalogue())
+	_, err := fmt.Fprintln(os.Stdout, workload.Catalogue())
 	return err
 }

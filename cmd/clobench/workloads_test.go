@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"clobd/bench"
+	"clobd/bench/workload"
 	"clobd/scripts/setting"
 )
 
@@ -17,7 +18,7 @@ func TestWorkloads(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, w := range append(bench.Workloads(), bench.Workload{Name: bench.Replay}) {
+	for _, w := range append(workload.Known(), workload.Workload{Name: workload.Replay}) {
 		if !strings.Contains(string(out), "  "+w.Name+" ") {
 			t.Errorf("%s is not listed:\n%s", w.Name, out)
 		}
@@ -61,7 +62,7 @@ func TestReplay(t *testing.T) {
 	for _, args := range all {
 		args = append([]string{"run", "--workload", "replay", "--data", data}, args...)
 		measure(t, &r, func() bool { return r.Acknowledged > 0 }, args...)
-		if r.Failure != "" || r.Errors != 0 || r.Workload != bench.Replay || r.Checked == "" {
+		if r.Failure != "" || r.Errors != 0 || r.Workload != workload.Replay || r.Checked == "" {
 			t.Errorf("%v: %+v", args, r)
 		}
 		switch one := args[len(args)-2] == "--connections"; {

@@ -1,69 +1,17 @@
 package bench
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"clobd/bench/workload"
 	"clobd/engine"
 )
 
-func TestGenerateSameSeedSameOperations(t *testing.T) {
-	for _, w := range Workloads() {
-		w.Books = min(w.Books, 20)
-		a, expA := Generate(w, 7, 200, 3000)
-		b, expB := Generate(w, 7, 200, 3000)
-		if !reflect.DeepEqual(a, b) || expA != expB {
-			t.Errorf("%s: two draws from one seed differ", w.Name)
-		}
-		c, _ := Generate(w, 8, 200, 3000)
-		if reflect.DeepEqual(a, c) {
-			t.Errorf("%s: seeds 7 and 8 draw the same operations", w.Name)
-		}
-		// A run that ends early is checked against the draw of what it did.
-		if prefix, _ := Generate(w, 7, 200, 1000); !reflect.DeepEqual(a[:len(prefix)], prefix) {
-			t.Errorf("%s: the draw of 1,000 operations is no prefix of that of 3,000", w.Name)
-		}
-	}
-}
-
-// TestEngineAgreesWithModel applies every mix and compares fills, volume, resting orders and
-// refusals with the generator's own queues, which share no code with the engine.
-func TestEngineAgreesWithModel(t *testing.T) {
-	for _, w := range Workloads() {
-		w.Books = min(w.Books, 20)
-		ops, exp := Generate(w, 11, 2000, 30_000)
-		x := engine.NewExchange(3)
-		var tally Tally
-		var events []engine.Event
-		seq := engine.Sequence(0)
-		apply := func(commands []engine.Command) {
-			for i := range commands {
-				commands[i].Seen = seq
-				seq++
-				events = x.Apply(&commands[i], seq, 1, events[:0])
-				tally.Add(events)
-			}
-		}
-		apply(NewWorld(w).Setup)
-		if tally.Rejected != 0 {
-			t.Fatalf("%s: %d commands of the setup were refused", w.Name, tally.Rejected)
-		}
-		tally = Tally{}
-		apply(Commands(ops))
-		if err := tally.Check(exp); err != nil {
-			t.Errorf("%s: %v", w.Name, err)
-		}
-		if exp.Fills == 0 || exp.Live == 0 {
-			t.Errorf("%s: nothing traded or nothing rests: %+v", w.Name, exp)
-		}
-	}
-}
-
 func TestExecuteChecksWhatItMeasured(t *testing.T) {
 	for _, level := range []string{"L0", "L1", "L2"} {
-		w, err := WorkloadNamed("canonical")
+		w, err := workload.Named("canonical")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,12 +33,12 @@ func TestExecuteChecksWhatItMeasured(t *testing.T) {
 
 // TestCheckFails shows that a run which ends otherwise has no figure.
 func TestCheckFails(t *testing.T) {
-	exp := Expected{Fills: 2, Volume: 3 * engine.Unit, Live: 1}
-	good := Tally{Fills: 2, Volume: 3 * engine.Unit, Live: 1}
+	exp := workload.Expected{Fills: 2, Volume: 3 * engine.Unit, Live: 1}
+	good := workload.Tally{Fills: 2, Volume: 3 * engine.Unit, Live: 1}
 	if err := good.Check(exp); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []Tally{
+	for _, bad := range []workload.Tally{
 		{Fills: 1, Volume: 3 * engine.Unit, Live: 1},
 		{Fills: 2, Volume: 2 * engine.Unit, Live: 1},
 		{Fills: 2, Volume: 3 * engine.Unit, Live: 2},

@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"context"
@@ -27,22 +27,16 @@ type spot struct {
 	quotes map[int][]uint32 // by maker: its last quote, oldest first
 }
 
-// Generate draws n operations after prefill new orders, from seed alone: the same arguments give
-// the same operations everywhere.
-func Generate(w Workload, seed uint64, prefill, n int) ([]Op, Expected) {
-	ops, exp, err := generate(context.Background(), w, seed, [2]int{prefill, n})
-	if err != nil {
-		panic("BUG: the draw was stopped: " + err.Error())
-	}
-	return ops, exp
-}
+// MostOps is how many operations are drawn or read at most for one Exchange. It and the model
+// remember every order.
+const MostOps = 4_000_000
 
-// generate is Generate for sizes prefill and n; millions of operations take seconds, so it ends
-// early with ctx.
-func generate(ctx context.Context, w Workload, seed uint64, sizes [2]int) (
-	[]Op, Expected, error) {
-	g := &generator{w: w, dice: newDice(seed, 0x636c6f62), spots: make([]spot, w.Books),
-		model: newModel(w.Books, int(engine.PriceOne/w.Tick)), limit: sizes[0]}
+// Draw draws n operations after prefill new orders, from seed alone: the same arguments give the
+// same operations everywhere. Expected is what a run that keeps their order ends with. Millions of
+// operations take seconds, so it ends early with ctx.
+func (w *Workload) Draw(ctx context.Context, seed uint64, prefill, n int) ([]Op, Expected, error) {
+	g := &generator{w: *w, dice: newDice(seed, 0x636c6f62), spots: make([]spot, w.Books),
+		model: newModel(w.Books, int(engine.PriceOne/w.Tick)), limit: prefill}
 	if w.Books > 1 {
 		g.ranks = newRanks(w.Books, w.Zipf)
 	}
@@ -50,13 +44,13 @@ func generate(ctx context.Context, w Workload, seed uint64, sizes [2]int) (
 		g.spots[i].middle = float64(g.steps) / 2
 	}
 	if w.Quote > 0 {
-		g.limit += sizes[1]
+		g.limit += n
 		g.open()
 	}
 	for !g.full() {
 		g.rest(g.book())
 	}
-	g.limit = sizes[0] + sizes[1]
+	g.limit = prefill + n
 	for i := 0; !g.full(); i++ {
 		if i%65536 == 0 && ctx.Err() != nil {
 			return nil, Expected{}, ctx.Err()
@@ -67,6 +61,23 @@ func generate(ctx context.Context, w Workload, seed uint64, sizes [2]int) (
 		g.exp.Live += int64(len(g.books[i].live))
 	}
 	return g.ops, g.exp, nil
+}
+
+// DrawApart draws n operations or a few less, those of a book of its own in each of so many books,
+// and deals them in turn. None is in place before them.
+func (w *Workload) DrawApart(ctx context.Context, seed uint64, books, n int) ([]Op, error) {
+	all := make([]Op, n/books*books)
+	for b := range books {
+		ops, _, err := w.Draw(ctx, seed+uint64(b), 0, n/books)
+		if err != nil {
+			return nil, err
+		}
+		for i, op := range ops {
+			op.Book, op.Target = uint16(b), op.Target*uint32(books)+uint32(b)
+			all[i*books+b] = op
+		}
+	}
+	return all, nil
 }
 
 // full reports whether all operations are drawn. The rest of a list that ends later is dropped.

@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"clobd/engine"
 )
 
-// Workload is a mix of operations, from the names of Workloads or from a file that ReadMix reads.
+// Workload is a mix of operations, one of Known or from a file that ReadMix reads.
 type Workload struct {
 	Name string
 	Line string // what it is, in a line for people
@@ -68,8 +68,8 @@ func canonical(name, line string, differ func(w *Workload)) Workload {
 	return w
 }
 
-// Workloads are the mixes that a run can ask for by name.
-func Workloads() []Workload {
+// Known are the mixes that a run can ask for by name.
+func Known() []Workload {
 	shares := func(w *Workload, places, cancels, crosses int) {
 		w.New, w.Cancel, w.Cross = places, cancels, crosses
 	}
@@ -116,9 +116,9 @@ func Workloads() []Workload {
 	}
 }
 
-// WorkloadNamed finds a mix by name. The error lists all of them.
-func WorkloadNamed(name string) (Workload, error) {
-	for _, w := range Workloads() {
+// Named finds a mix by name. The error lists all of them.
+func Named(name string) (Workload, error) {
+	for _, w := range Known() {
 		if w.Name == name {
 			return w, nil
 		}
@@ -129,7 +129,7 @@ func WorkloadNamed(name string) (Workload, error) {
 // Catalogue lists the workloads for people: name, what it is, and the levels where it runs.
 func Catalogue() string {
 	var b strings.Builder
-	for _, w := range Workloads() {
+	for _, w := range Known() {
 		fmt.Fprintf(&b, "  %-15s %-80s %s\n", w.Name, w.Line, w.Levels())
 	}
 	fmt.Fprintf(&b, "  %-15s %-80s %s", Replay, "a node's own journal, with --data DIR", "L0 to L3")
@@ -144,9 +144,9 @@ func (w *Workload) Levels() string {
 	return "L0 to L3"
 }
 
-// warmup is how many operations a run begins with before its clock runs, where usual is how many a
+// Warmup is how many operations a run begins with before its clock runs, where usual is how many a
 // book of many orders wants: all makers have quoted then, or the book has its least.
-func (w *Workload) warmup(usual int) int {
+func (w *Workload) Warmup(usual int) int {
 	if w.Quote > 0 {
 		return w.Books * w.makersOf() * 2 * w.Rungs
 	}
@@ -180,8 +180,8 @@ func (w *Workload) taker(book, k int) int {
 	return w.Makers + (book*w.takersOf()+k)%(Traders-w.Makers)
 }
 
-// trades reports whether a wallet trades in a book, and so needs money in it.
-func (w *Workload) trades(wallet, book int) bool {
+// Trades reports whether a wallet trades in a book, and so needs money in it.
+func (w *Workload) Trades(wallet, book int) bool {
 	if wallet < w.Makers {
 		n := w.makersOf()
 		return (wallet-book*n%w.Makers+w.Makers)%w.Makers < n
@@ -189,6 +189,12 @@ func (w *Workload) trades(wallet, book int) bool {
 	others, n := Traders-w.Makers, w.takersOf()
 	return (wallet-w.Makers-book*n%others+others)%others < n
 }
+
+// Most orders and most cancels that the node takes in one request.
+const (
+	ListSize   = 15
+	cancelSize = 1000
+)
 
 // Op is one operation of a workload. Price is in the order's own token.
 type Op struct {
@@ -204,6 +210,23 @@ type Op struct {
 	Book    uint16
 	Target  uint32 // of a cancel: the index of the Op that placed the order
 	Size    engine.Size
+}
+
+// Together is how many of the operations at the start are one request.
+func Together(ops []Op) int {
+	first, most := &ops[0], ListSize
+	if first.Cancel {
+		most = cancelSize
+	}
+	n := 1
+	for first.List != 0 && n < min(len(ops), most) {
+		o := &ops[n]
+		if o.List != first.List || o.Trader != first.Trader || o.Cancel != first.Cancel || o.Read != 0 {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // All says which orders a cancel of many takes: those of its trader everywhere, in the market of
@@ -241,5 +264,5 @@ type Expected struct {
 	SelfTrades    int64 // resting orders that were cancelled because their own wallet met them
 }
 
-// Replay names the workload that a node has recorded: Run.Data.
+// Replay names what a node has recorded, where a workload is chosen by name.
 const Replay = "replay"

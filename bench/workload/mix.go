@@ -1,21 +1,22 @@
-package bench
+package workload
 
 import (
 	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"clobd/engine"
 )
 
-// ReadMix reads a workload from a file of lines "name value". DESIGN.md has the names; what a file
-// does not name is as in canonical, or as in the workload that its first line names after "like".
+// ReadMix reads a workload from a file of lines "name value". bench/DESIGN.md has the
+// names; what a file does not name is as in canonical, or as in the workload that its first line
+// names after "like".
 func ReadMix(file string) (Workload, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -76,25 +77,10 @@ func (l *mixLine) set(w *Workload) (err error) {
 		if len(l.values) != 1 {
 			return errors.New("like wants the name of a workload")
 		}
-		*w, err = WorkloadNamed(l.values[0])
+		*w, err = Named(l.values[0])
 		return err
 	case "tick", "zipf":
-		digits := map[string]int{"tick": 4, "zipf": 2}[l.name]
-		if len(l.values) != 1 {
-			return fmt.Errorf("%s wants one decimal", l.name)
-		}
-		n, err := parseDecimal(l.values[0], digits)
-		if err != nil {
-			return err
-		}
-		if l.name == "zipf" {
-			w.Zipf = int(min(n, 1_000_000))
-		} else if slices.Contains([]int64{1000, 100, 50, 25, 10, 1}, n) {
-			w.Tick = engine.Price(n)
-		} else {
-			return fmt.Errorf("tick %s: want 0.1, 0.01, 0.005, 0.0025, 0.001 or 0.0001", l.values[0])
-		}
-		return nil
+		return l.decimal(w)
 	case "far", "alike":
 		if len(l.values) != 1 || l.values[0] != "yes" && l.values[0] != "no" {
 			return fmt.Errorf("%s wants yes or no", l.name)
@@ -110,6 +96,31 @@ func (l *mixLine) set(w *Workload) (err error) {
 		return l.integers(at)
 	}
 	return fmt.Errorf("nothing is called %q", l.name)
+}
+
+// decimal reads a tick or the exponent of a Zipf's law.
+func (l *mixLine) decimal(w *Workload) error {
+	if len(l.values) != 1 {
+		return fmt.Errorf("%s wants one decimal", l.name)
+	}
+	v, err := strconv.ParseFloat(l.values[0], 64)
+	if err != nil {
+		return fmt.Errorf("%s %s: want a decimal", l.name, l.values[0])
+	}
+	if l.name == "zipf" {
+		hundredths := math.Round(100 * v)
+		if !(v >= 0) || math.Abs(100*v-hundredths) > 1e-6 {
+			return fmt.Errorf("zipf %s: want a decimal with up to 2 digits after the point", l.values[0])
+		}
+		w.Zipf = int(min(hundredths, 1_000_000))
+		return nil
+	}
+	ticks := map[float64]engine.Price{.1: 1000, .01: 100, .005: 50, .0025: 25, .001: 10, .0001: 1}
+	if ticks[v] == 0 {
+		return fmt.Errorf("tick %s: want 0.1, 0.01, 0.005, 0.0025, 0.001 or 0.0001", l.values[0])
+	}
+	w.Tick = ticks[v]
+	return nil
 }
 
 // numbers are the whole numbers of a mix by their names.
@@ -162,8 +173,8 @@ func (w *Workload) validate() error {
 	}
 	bad(w.Slip[0] > w.Slip[1], "slip: the least is above the most")
 	bad(w.Orders[0] > w.Orders[1], "orders: the least is above the most")
-	bad(w.Quote > 0 && (w.Makers < 1 || w.Rungs < 1 || w.Rungs > listSize/2),
-		"quotes want makers, and rungs in [1, %d]", listSize/2)
+	bad(w.Quote > 0 && (w.Makers < 1 || w.Rungs < 1 || w.Rungs > ListSize/2),
+		"quotes want makers, and rungs in [1, %d]", ListSize/2)
 	bad(w.Quote == 0 && w.Makers > 0, "makers have nothing to do without quote")
 	bad(w.Makers >= Traders, "%d makers of %d wallets leave nobody else", w.Makers, Traders)
 	bad(w.Alike && w.Books%2 == 1, "alike wants an even number of books: one to mint, one to merge")

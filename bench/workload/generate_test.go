@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"crypto/sha256"
@@ -53,10 +53,10 @@ var goldenOps = map[string][3]string{
 // TestOperationsAreTheSameEverywhere also passes when it is built for another processor, such as
 // one that fuses multiplication and addition: GOARCH=arm64 CGO_ENABLED=0 go test -c, run by qemu.
 func TestOperationsAreTheSameEverywhere(t *testing.T) {
-	for _, w := range Workloads() {
+	for _, w := range Known() {
 		var got [3]string
 		for seed := range got {
-			ops, _ := Generate(w, uint64(seed+1), 2000, 20_000)
+			ops, _ := draw(t, w, uint64(seed+1), 2000, 20_000)
 			if len(ops) != 22_000 {
 				t.Errorf("%s: %d operations", w.Name, len(ops))
 			}
@@ -67,20 +67,40 @@ func TestOperationsAreTheSameEverywhere(t *testing.T) {
 		}
 	}
 	// Long enough for the rare draws from the tails.
-	w, err := WorkloadNamed("canonical")
+	w, err := Named("canonical")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ops, _ := Generate(w, 42, 2000, 400_000); digestOf(ops) != "85dd67a0a1f187c9" {
+	if ops, _ := draw(t, w, 42, 2000, 400_000); digestOf(ops) != "85dd67a0a1f187c9" {
 		t.Errorf("400,000 operations from seed 42: %s", digestOf(ops))
 	}
+}
+
+// workloadNamed is a mix of Known.
+func workloadNamed(t *testing.T, name string) Workload {
+	t.Helper()
+	w, err := Named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// draw draws operations; sizes are how many come before the others, and how many these are.
+func draw(t *testing.T, w Workload, seed uint64, sizes ...int) ([]Op, Expected) {
+	t.Helper()
+	ops, exp, err := w.Draw(t.Context(), seed, sizes[0], sizes[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ops, exp
 }
 
 // drawn applies what a workload draws to an Exchange, calls each with every operation and its
 // Events, and checks the model at the end.
 func drawn(t *testing.T, w Workload, n int, each func(op *Op, events []engine.Event)) Expected {
 	t.Helper()
-	ops, exp := Generate(w, 5, w.warmup(2000), n)
+	ops, exp := draw(t, w, 5, w.Warmup(2000), n)
 	x := engine.NewExchange(3)
 	var tally Tally
 	var events []engine.Event
@@ -92,12 +112,12 @@ func drawn(t *testing.T, w Workload, n int, each func(op *Op, events []engine.Ev
 		tally.Add(events)
 		return events
 	}
-	for _, c := range NewWorld(w).Setup {
+	for _, c := range w.Setup() {
 		apply(c)
 	}
 	tally = Tally{}
 	for i := range ops {
-		for _, c := range commandsFrom(ops, i, i+1) {
+		for _, c := range Commands(ops, i, i+1) {
 			each(&ops[i], apply(c))
 		}
 		if ops[i].Read != 0 {
@@ -240,19 +260,19 @@ func TestQuotesAreLists(t *testing.T) {
 
 // TestCrews shows that whoever trades in a book is funded there, and few others are.
 func TestCrews(t *testing.T) {
-	for _, w := range Workloads() {
+	for _, w := range Known() {
 		pairs := map[[2]uint16]bool{}
-		ops, _ := Generate(w, 3, 2000, 20_000)
+		ops, _ := draw(t, w, 3, 2000, 20_000)
 		for i := range ops {
 			pairs[[2]uint16{ops[i].Trader, ops[i].Book}] = true
-			if !w.trades(int(ops[i].Trader), int(ops[i].Book)) {
+			if !w.Trades(int(ops[i].Trader), int(ops[i].Book)) {
 				t.Fatalf("%s: wallet %d has no money in book %d", w.Name, ops[i].Trader, ops[i].Book)
 			}
 		}
 		funded := 0
 		for wallet := range Traders {
 			for book := range w.Books {
-				if w.trades(wallet, book) {
+				if w.Trades(wallet, book) {
 					funded++
 				}
 			}

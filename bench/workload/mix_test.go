@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 
 // TestMixes runs the mixes of this repository against the engine.
 func TestMixes(t *testing.T) {
-	files, err := filepath.Glob("mixes/*.mix")
+	files, err := filepath.Glob("../mixes/*.mix")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

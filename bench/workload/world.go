@@ -1,4 +1,4 @@
-package bench
+package workload
 
 import (
 	"crypto/sha256"
@@ -8,16 +8,10 @@ import (
 	"clobd/engine"
 )
 
-// World is what a workload needs before its first operation: listed markets and funded wallets.
-// Trader t has WalletNo t+1; book b has MarketNo b+1.
-type World struct {
-	Setup []engine.Command
-}
-
 // Funds of every bench trader: enough that no order is ever refused for want of balance.
 const (
-	traderCash   = 10_000_000 * engine.Unit
-	traderShares = 1_000_000 * engine.Unit
+	TraderCash   = 10_000_000 * engine.Unit
+	TraderShares = 1_000_000 * engine.Unit
 )
 
 // proofSize is the length of the evidence of a typical order, in bytes.
@@ -36,42 +30,44 @@ func TraderAddress(t int) engine.Address {
 	return engine.Address(h[:20])
 }
 
-// NewWorld lists the workload's books and funds its traders with collateral, and with both tokens
-// of the books that they trade in.
-func NewWorld(w Workload) World {
-	var world World
+// Tokens are the two tokens of a book.
+func Tokens(book int) [2]engine.Token {
+	return [2]engine.Token{Hashed("token 0", book), Hashed("token 1", book)}
+}
+
+// Setup is what a workload needs before its first operation: it lists the books and funds the
+// traders with collateral, and with both tokens of the books that they trade in. Trader t has
+// WalletNo t+1; book b has MarketNo b+1.
+func (w *Workload) Setup() (setup []engine.Command) {
 	for b := range w.Books {
-		world.Setup = append(world.Setup, engine.Command{Kind: engine.List,
+		setup = append(setup, engine.Command{Kind: engine.List,
 			Listing: &engine.Listing{
 				Condition: Hashed("condition", b),
-				Tokens:    [2]engine.Token{Hashed("token 0", b), Hashed("token 1", b)},
+				Tokens:    Tokens(b),
 				Group:     uint64(b), Tick: w.Tick, MinSize: engine.Unit, Open: true}})
 	}
 	for t := range Traders {
-		world.Setup = append(world.Setup, engine.Command{Kind: engine.Deposit,
-			Address: TraderAddress(t), Cash: traderCash})
+		setup = append(setup, engine.Command{Kind: engine.Deposit,
+			Address: TraderAddress(t), Cash: TraderCash})
 	}
 	for t := range Traders {
 		for b := range w.Books {
-			if !w.trades(t, b) {
+			if !w.Trades(t, b) {
 				continue
 			}
 			for outcome := range engine.Outcome(2) {
-				world.Setup = append(world.Setup, engine.Command{Kind: engine.Deposit,
+				setup = append(setup, engine.Command{Kind: engine.Deposit,
 					Address: TraderAddress(t), Market: engine.MarketNo(b + 1),
-					Outcome: outcome, Size: traderShares})
+					Outcome: outcome, Size: TraderShares})
 			}
 		}
 	}
-	return world
+	return setup
 }
 
-// Commands turns operations into Commands without signatures. Their evidence only has the length of
-// a typical order's. Reads are left out: the levels without HTTP have none.
-func Commands(ops []Op) []engine.Command { return commandsFrom(ops, 0, len(ops)) }
-
-// commandsFrom is Commands for the operations [from, to).
-func commandsFrom(ops []Op, from, to int) []engine.Command {
+// Commands turns the operations [from, to) into Commands without signatures. Their evidence only
+// has the length of a typical order's. Reads are left out: the levels without HTTP have none.
+func Commands(ops []Op, from, to int) []engine.Command {
 	proof := make([]byte, proofSize)
 	out := make([]engine.Command, 0, to-from)
 	for i := from; i < to; i++ {
