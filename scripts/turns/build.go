@@ -108,7 +108,7 @@ func run(dir, name string, args ...string) error {
 	return nil
 }
 
-// output runs a bench in dir and returns what it prints.
+// output runs a bench in dir and returns what it prints, also if it fails.
 func output(dir, program string, args ...string) ([]byte, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
@@ -117,9 +117,9 @@ func output(dir, program string, args ...string) ([]byte, error) {
 		err = fmt.Errorf("%w: %s%s", err, text, exit.Stderr)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
+		err = fmt.Errorf("%s %s: %w", program, strings.Join(args, " "), err)
 	}
-	return text, nil
+	return text, err
 }
 
 // measure runs a micro bench once and returns its figures.
@@ -156,21 +156,33 @@ func (m *metric) read(text string) (float64, error) {
 	return v, err
 }
 
-// compare runs clobench compare once and returns the node's figures.
+// busyTries is how often a comparison is made whose load was late itself, which says nothing of the
+// node.
+const busyTries = 4
+
+// compare runs clobench compare and returns the node's figures.
 func compare(c *contestant, what string) (map[string]float64, error) {
-	text, err := output(c.bin, filepath.Join(c.bin, "clobench"), "compare", what, "--rounds", "2",
-		"--duration", "500ms", "--json", "-")
-	if err != nil {
-		return nil, err
-	}
 	var report struct {
 		Node struct {
 			Rates     []float64 `json:"operations_per_second"`
 			CPUMicros []float64 `json:"cpu_micros_per_operation"`
+			Invalid   []string  `json:"invalid_turns"`
 		}
 	}
-	if err := json.Unmarshal(text, &report); err != nil {
-		return nil, fmt.Errorf("read the report of compare %s: %w", what, err)
+	for try := 1; ; try++ {
+		text, err := output(c.bin, filepath.Join(c.bin, "clobench"), "compare", what, "--rounds", "2",
+			"--duration", "500ms", "--json", "-")
+		invalid := err != nil && strings.Contains(err.Error(), "error: INVALID: ")
+		if err != nil && (!invalid || try == busyTries) {
+			return nil, err
+		}
+		report.Node.Invalid = nil
+		if err := json.Unmarshal(text, &report); err != nil {
+			return nil, fmt.Errorf("read the report of compare %s: %w", what, err)
+		}
+		if len(report.Node.Invalid) == 0 { // perhaps a turn of the baseline is
+			break
+		}
 	}
 	rate, cpu := median(report.Node.Rates), median(report.Node.CPUMicros)
 	if rate <= 0 || cpu <= 0 {
