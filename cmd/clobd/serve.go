@@ -98,12 +98,14 @@ func memory() (uint64, error) {
 }
 
 // concurrency returns GOMAXPROCS, and how many goroutines may work on orders: one per CPU.
-// GOMAXPROCS is twice that, so that reads, matcher and committer run beside them. asked is the
-// environment's GOMAXPROCS, which wins; running knows the container's limit, cpus does not.
+// GOMAXPROCS is four times that, so that the queues of Go's scheduler, which knows no priorities,
+// stay short under load: the system's own scheduler prefers the threads that have run least, which
+// are those of reads, matcher and committer. asked is the environment's GOMAXPROCS, which wins;
+// running knows the container's limit, cpus does not.
 func concurrency(asked string, running, cpus int) (procs, places int) {
 	procs, places = running, min(running, cpus)
 	if asked == "" {
-		procs += places
+		procs += 3 * places
 	}
 	return procs, places
 }

@@ -22,16 +22,16 @@ func TestLanes(t *testing.T) {
 	p.stop(t)
 }
 
-// TestConcurrency: twice the CPUs or the container's limit, unless the environment says how
+// TestConcurrency: four times the CPUs or the container's limit, unless the environment says how
 // many; and never more places for orders than CPUs.
 func TestConcurrency(t *testing.T) {
 	for _, c := range []struct {
 		asked                        string
 		running, cpus, procs, places int
 	}{
-		{"", 2, 2, 4, 2},
-		{"", 4, 64, 8, 4}, // a container's limit
-		{"", 2, 1, 3, 1},
+		{"", 2, 2, 8, 2},
+		{"", 4, 64, 16, 4}, // a container's limit
+		{"", 2, 1, 5, 1},
 		{"2", 2, 2, 2, 2},
 		{"1", 1, 8, 1, 1},
 		{"6", 6, 2, 6, 2},
