@@ -22,7 +22,8 @@ const (
 	firstWish  = 10 * time.Second       // until the login
 	patience   = 10 * time.Second       // for a sign of life
 	pingPause  = 3 * time.Second        // between two pings
-	goodbye    = time.Second            // for a client to read why the node hangs up
+	goodbye    = time.Second            // for a client to read why the node hangs up, or more of it
+	farewell   = 10 * time.Second       // for it to read all of that, at most
 	firstRetry = time.Millisecond       // before the first retry on a full socket
 	lastRetry  = 64 * time.Millisecond  // before later retries, at most
 	mostStuck  = 10 * time.Second       // for someBytes to leave a full socket
@@ -59,7 +60,7 @@ type session struct {
 	rest   int       // bytes that the socket has accepted and not sent
 	since  time.Time // when someBytes of rest last left, or rest was 0
 	mark   int       // rest at that time
-	ended  bool      // the socket is closed, or its close frame was sent
+	ended  bool      // the socket is closed, or its close frame was handed over: out goes nowhere
 }
 
 // exchanges holds Exchanges that were answered, to be used again.
@@ -68,7 +69,7 @@ var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 // Serve takes the requests of a client until the socket ends, and returns when every request that
 // has entered is answered.
 func (r *Room) Serve(socket *live.Socket, door Door) {
-	s := &session{door: door, room: r, live: socket}
+	s := &session{door: door, room: r, live: socket, told: make(chan struct{}, 1)}
 	if !r.enter(s) {
 		socket.Close(live.Leaving, leaving)
 		return
@@ -78,7 +79,7 @@ func (r *Room) Serve(socket *live.Socket, door Door) {
 	if !s.login() {
 		return
 	}
-	s.entered, s.told = make(chan []*Exchange, mostInWork), make(chan struct{}, 1)
+	s.entered = make(chan []*Exchange, mostInWork)
 	var teller sync.WaitGroup
 	teller.Go(s.tell)
 	defer teller.Wait()
@@ -154,18 +155,15 @@ func (s *session) read() error {
 	return nil
 }
 
-// listen reads on after the close frame was sent, until the client hangs up: if a connection is
-// closed with unread bytes, the kernel resets it, and the client loses what was sent.
+// listen reads on after the end, until the client hangs up or part does: if a connection is closed
+// with unread bytes, the kernel resets it, and the client loses what was sent.
 func (s *session) listen() {
-	for end := time.Now().Add(goodbye); time.Now().Before(end); {
-		if _, err := s.live.Read(time.Until(end)); err != nil {
-			return
-		}
+	for err := error(nil); err == nil; {
+		_, err = s.live.Read(farewell + goodbye)
 	}
-	s.live.End()
 }
 
-// rouse wakes the teller, which sends what other goroutines have put into out.
+// rouse wakes the teller, which sends what other goroutines have left to it.
 func (s *session) rouse() {
 	select {
 	case s.told <- struct{}{}:
@@ -337,40 +335,46 @@ func (s *session) answer(x *Exchange) {
 	exchanges.Put(x)
 }
 
-// flush sends what the socket has room for, and reports whether something is left.
+// flush sends what the socket has room for, and reports whether something is left. After the end it
+// sends what the socket has accepted before: the close frame comes last.
 func (s *session) flush() (left bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for !s.ended && (s.rest > 0 || len(s.out) > 0) {
+	for s.rest > 0 || !s.ended && len(s.out) > 0 {
 		if s.rest == 0 {
-			s.send(live.Cut(s.out, piece))
-		} else if _, err := s.live.Flush(); err != nil {
-			s.ended = true
+			s.send()
+		} else {
+			_, err := s.live.Flush()
+			s.measure(err)
 		}
-		if s.measure(); s.rest > 0 {
+		if s.rest > 0 {
 			break
 		}
 	}
 	if s.rest > 0 && time.Since(s.since) > mostStuck {
 		s.end(live.TryLater, "slow consumer")
 	}
-	return !s.ended && s.rest > 0
+	return s.rest > 0
 }
 
-// send hands the first n bytes of out to the socket. They are whole frames.
-func (s *session) send(n int) {
+// send hands whole frames to the socket, which is not full: not more than it may keep unsent.
+func (s *session) send() {
+	n := live.Cut(s.out, piece)
 	s.room.meters.writes.Inc()
 	s.room.meters.bytes.Add(float64(n))
-	if _, err := s.live.Send(s.out[:n]); err != nil {
-		s.ended = true
-	}
+	_, err := s.live.Send(s.out[:n])
 	if s.out = s.out[:copy(s.out, s.out[n:])]; len(s.out) == 0 && cap(s.out) > piece {
 		s.out = nil
 	}
+	s.measure(err)
 }
 
-// measure notes how many bytes the socket has accepted and not sent.
-func (s *session) measure() {
+// measure notes how many bytes the socket has accepted and not sent. After an error it is closed.
+func (s *session) measure(err error) {
+	if err != nil {
+		s.ended, s.rest = true, 0
+		return
+	}
 	rest := s.live.Rest()
 	if rest == 0 || s.rest == 0 || rest+someBytes <= s.mark {
 		s.since, s.mark = time.Now(), rest
@@ -434,17 +438,33 @@ func (s *session) close(code int, why string) {
 	s.end(code, why)
 }
 
-// end hands all answers to the socket, if it is not full, and sends the close frame. Then the
-// reader closes the connection. If the reader is busy or the client stays, a timer closes it.
+// end hands over the answers that the socket has room for, and the close frame. The teller sends
+// what is left of them.
 func (s *session) end(code int, why string) {
 	if s.ended {
 		return
 	}
-	if s.rest == 0 && len(s.out) > 0 {
-		s.send(len(s.out))
+	for !s.ended && s.rest == 0 && len(s.out) > 0 {
+		s.send()
 	}
-	s.ended, s.out = true, nil
 	s.room.meters.closes.WithLabelValues(why).Inc()
 	s.live.Tell(code, why)
-	time.AfterFunc(goodbye, s.live.End)
+	s.ended, s.out = true, nil
+	s.measure(nil)
+	s.rouse()
+	s.since = time.Now()
+	last := s.since.Add(farewell)
+	time.AfterFunc(goodbye, func() { s.part(last) })
+}
+
+// part closes the connection, unless a full socket has had room for more of the rest lately.
+func (s *session) part(last time.Time) {
+	s.mutex.Lock()
+	wait := min(goodbye-time.Since(s.since), time.Until(last))
+	s.mutex.Unlock()
+	if wait > 0 {
+		time.AfterFunc(wait, func() { s.part(last) })
+		return
+	}
+	s.live.End()
 }
