@@ -2,6 +2,7 @@ package lean
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,9 +17,11 @@ import (
 
 // A lane of a load with a Flight is a desk: a WebSocket over which requests go as text messages
 // with a number each, and whose answers come in any order. It has no second connection: its end is
-// a failure of all that is in flight on it, and ends the load.
+// a failure of all that is in flight on it, and ends the load. A lane without requests is no desk:
+// it has nobody to log in, and no connection.
 
-// parley is a desk at work.
+// parley is what a pump does with one lane that is a desk: it speaks WebSocket there, where the
+// methods of pump speak HTTP.
 type parley struct {
 	p *pump
 	l *lane
@@ -26,9 +29,10 @@ type parley struct {
 
 // The kinds of frames. A message is one frame.
 const (
-	frameText = 0x81
-	framePing = 0x89
-	framePong = 0x8a
+	frameText  = 0x81
+	frameClose = 0x88
+	framePing  = 0x89
+	framePong  = 0x8a
 )
 
 // appendFrame appends a frame, masked with zeros: the server unmasks it all the same.
@@ -72,41 +76,58 @@ func cutFrame(b []byte) (kind byte, text []byte, size int, err error) {
 
 // enter makes a desk of a lane's connection and logs in as the sender of its first request. It
 // waits for the server: no clock runs yet.
-func (d parley) enter() error {
-	p, l := d.p, d.l
-	if len(l.list) == 0 {
-		return fmt.Errorf("lane %d has no requests, and so nobody to log in", l.number)
-	}
-	limit := syscall.NsecToTimeval(int64(connectTime))
+func (d parley) enter(ctx context.Context) error {
+	l := d.l
+	// A read that a timeout bounds is not begun anew after a signal, and this one looks at ctx.
+	limit := syscall.NsecToTimeval(int64(longestWait))
 	err := errors.Join(syscall.SetNonblock(l.fd, false),
 		syscall.SetsockoptTimeval(l.fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit))
 	if err != nil {
 		return err
 	}
-	if err := d.login(&p.Routes[p.Requests[l.list[0]].Route]); err != nil {
+	if err := d.login(ctx, &d.p.Routes[d.p.Requests[l.list[0]].Route]); err != nil {
 		return fmt.Errorf("open a socket for orders: %w", err)
 	}
 	return syscall.SetNonblock(l.fd, true)
 }
 
+// await reads more from a connection that blocks, and appends it to got.
+func (d parley) await(ctx context.Context, got []byte) ([]byte, error) {
+	for end := time.Now().Add(connectTime); ; {
+		n, err := syscall.Read(d.l.fd, d.p.room)
+		switch {
+		case err == nil && n > 0:
+			return append(got, d.p.room[:n]...), nil
+		case err == nil:
+			return nil, fmt.Errorf("no answer but %.300q", got)
+		case err != syscall.EINTR && err != syscall.EAGAIN:
+			return nil, err
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case time.Now().After(end):
+			return nil, fmt.Errorf("no answer in %v", connectTime)
+		}
+	}
+}
+
 // login upgrades a connection that blocks, and sends the first message.
-func (d parley) login(w *Route) error {
-	p, l := d.p, d.l
+func (d parley) login(ctx context.Context, w *Route) error {
 	hello := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\n"+
 		"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", w.Path, p.Addr)
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", w.Path, d.p.Addr)
 	var got []byte
 	// more sends a text and reads until what has come is whole.
-	more := func(text []byte, whole func() bool) error {
-		if _, err := syscall.Write(l.fd, text); err != nil {
-			return err
-		}
-		for !whole() {
-			n, err := syscall.Read(l.fd, p.room)
-			if err != nil {
+	more := func(text []byte, whole func() bool) (err error) {
+		for n := 0; len(text) > 0; text = text[max(n, 0):] {
+			if n, err = syscall.Write(d.l.fd, text); err != nil && err != syscall.EINTR {
 				return err
 			}
-			if got = append(got, p.room[:n]...); n == 0 || len(got) > longestHead {
+		}
+		for !whole() {
+			if got, err = d.await(ctx, got); err != nil {
+				return err
+			}
+			if len(got) > longestHead {
 				return fmt.Errorf("no answer but %.300q", got)
 			}
 		}
@@ -114,8 +135,11 @@ func (d parley) login(w *Route) error {
 	}
 	end := -1
 	err := more(hello, func() bool { end = bytes.Index(got, headEnd); return end >= 0 })
-	if err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 101 ")) {
-		return errors.Join(err, fmt.Errorf("the server answers %.300q", got))
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(got, []byte("HTTP/1.1 101 ")) {
+		return fmt.Errorf("the server answers %.300q", got)
 	}
 	got = got[end+len(headEnd):]
 	q := auth.Request{Timestamp: strconv.FormatInt(time.Now().Unix(), 10), Method: http.MethodGet,
@@ -139,10 +163,10 @@ func (d parley) login(w *Route) error {
 	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
-	if _, r, err := cutAnswer(text); err != nil || r.status != http.StatusOK || size != len(got) {
+	if _, r, err := cutAnswer(text); err != nil || r.status != http.StatusOK {
 		return errors.Join(err, fmt.Errorf("log in: %.300q", got))
 	}
-	return nil
+	return d.take(got[size:])
 }
 
 // converse sends what has room on a desk, in one write.
@@ -161,7 +185,7 @@ func (d parley) converse() {
 		i := l.list[l.next]
 		l.next++
 		r, at := &p.Requests[i], p.clock()
-		due := l.free
+		due := l.filled // as over HTTP: an answer may have come at any time since
 		if p.open {
 			due = int64(p.Due[i])
 		}
@@ -174,7 +198,9 @@ func (d parley) converse() {
 		m.Sent++
 		p.left--
 		p.inFlight++
-		l.flying++
+		if l.flying++; l.flying == p.Flight {
+			l.filled = at
+		}
 		p.text = strconv.AppendInt(append(p.text[:0], `{"id":`...), int64(i), 10)
 		p.text = append(append(p.text, `,"method":"`...), p.Routes[r.Route].Method...)
 		p.text = append(append(append(p.text, `","params":`...), r.Body...), '}')
@@ -194,45 +220,81 @@ func (d parley) hear(events uint32) {
 	if l.phase == shut || events&^syscall.EPOLLOUT == 0 {
 		return
 	}
-	n, no := receive(l.fd, p.room)
+	if err := d.receive(); err != nil {
+		p.lost(l, err)
+	} else {
+		p.proceed(l)
+	}
+}
+
+// receive handles what has come.
+func (d parley) receive() error {
+	n, no := receive(d.l.fd, d.p.room)
 	switch {
 	case no == syscall.EAGAIN || no == syscall.EINTR:
-		return
+		return nil
 	case no != 0:
-		p.lost(l, no)
-		return
+		return no
 	case n == 0:
-		p.lost(l, errors.New("the server closes the socket"))
-		return
+		return errors.New("the server closes the connection without a close frame")
 	}
-	l.rest = append(l.rest, p.room[:n]...)
-	b := l.rest
-	for l.phase != shut {
+	return d.take(d.p.room[:n])
+}
+
+// take handles the frames that are whole with the bytes that have come.
+func (d parley) take(came []byte) error {
+	l := d.l
+	l.rest = append(l.rest, came...)
+	for b := l.rest; l.phase != shut; {
 		kind, text, size, err := cutFrame(b)
-		switch {
-		case err != nil:
-			p.lost(l, err)
-		case size == 0:
+		if err == nil && size == 0 {
 			l.rest = l.rest[:copy(l.rest, b)]
-			p.proceed(l)
-			return
-		case kind == frameText:
-			d.told(text)
-		case kind == framePing:
-			p.out = appendFrame(p.out[:0], framePong, text)
-			p.transmit(l)
-		default:
-			p.lost(l, fmt.Errorf("the server closes the socket: %.300q", text))
+			return nil
+		}
+		if err == nil {
+			err = d.frame(kind, text)
+		}
+		if err != nil {
+			return err
 		}
 		b = b[size:]
 	}
+	return nil
+}
+
+// frame handles a frame of the server, also before the start.
+func (d parley) frame(kind byte, text []byte) error {
+	p := d.p
+	switch kind {
+	case frameText:
+		return d.told(text)
+	case framePing:
+		p.out = appendFrame(p.out[:0], framePong, text)
+		if p.leaf != nil {
+			p.transmit(d.l)
+		} else if n, no := send(d.l.fd, p.out); n < len(p.out) {
+			return fmt.Errorf("answer a ping before the start: %w", no)
+		}
+		return nil
+	case framePong: // nobody has asked, and anybody may say it
+		return nil
+	case frameClose:
+		code := 1005 // none
+		if len(text) >= 2 {
+			code, text = int(binary.BigEndian.Uint16(text)), text[2:]
+		}
+		return fmt.Errorf("the server closes the socket: %d %.300q", code, text)
+	case frameText &^ 0x80, 0, 0x80:
+		return fmt.Errorf("a message in fragments, which a desk does not join: %.300q", text)
+	}
+	return fmt.Errorf("a frame %#x, which is no text: %.300q", kind, text)
 }
 
 // answered marks in pump.sends what is no longer in flight.
 const answered = -1
 
 // told handles an answer.
-func (d parley) told(text []byte) {
+func (d parley) told(text []byte) error {
 	p, l := d.p, d.l
 	i, r, err := cutAnswer(text)
 	if err == nil && (i < 0 || i >= len(p.sends) || p.sends[i] <= 0 ||
@@ -240,8 +302,7 @@ func (d parley) told(text []byte) {
 		err = errors.New("an answer to what was not asked")
 	}
 	if err != nil {
-		p.lost(l, fmt.Errorf("%w: %.300s", err, text))
-		return
+		return fmt.Errorf("%w: %.300s", err, text)
 	}
 	if l.flying == p.Flight {
 		l.free = p.now
@@ -252,6 +313,7 @@ func (d parley) told(text []byte) {
 	p.sends[i] = answered
 	p.time(l)
 	p.judged(l, &r)
+	return nil
 }
 
 // cutAnswer scans {"id":N,"status":200,"result":…; the body of the reply begins with the result and

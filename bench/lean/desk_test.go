@@ -28,6 +28,12 @@ type parleyed struct {
 // answer, which returns what is written, until answer returns nil.
 func serveDesks(t *testing.T, answer func(m *parleyed) []byte) (at string) {
 	t.Helper()
+	return servePinging(t, answer, nil)
+}
+
+// servePinging is serveDesks, and pings each desk when it is in. ponged is called for each pong.
+func servePinging(t *testing.T, answer func(m *parleyed) []byte, ponged func()) (at string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -47,13 +53,20 @@ func serveDesks(t *testing.T, answer func(m *parleyed) []byte) (at string) {
 				}
 				_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
 				for {
-					m, err := hearDesk(from)
+					m, err := hearDesk(from, ponged)
 					if err != nil {
 						return
 					}
 					out := frameOf(frameText, `{"id":0,"status":200,"result":{}}`)
 					if m.Method != "login" {
 						out = answer(m)
+					} else if ponged != nil {
+						out = append(out, frameOf(framePing, "soon")...)
+						if _, err := c.Write(out); err != nil {
+							return
+						}
+						time.Sleep(20 * time.Millisecond) // for the desk to be in
+						out = frameOf(framePing, "later")
 					}
 					if _, err := c.Write(out); out == nil || err != nil {
 						return
@@ -65,8 +78,8 @@ func serveDesks(t *testing.T, answer func(m *parleyed) []byte) (at string) {
 	return ln.Addr().String()
 }
 
-// hearDesk reads a message, and skips pongs.
-func hearDesk(from *bufio.Reader) (*parleyed, error) {
+// hearDesk reads a message, and skips pongs. It calls ponged for each, if there is one.
+func hearDesk(from *bufio.Reader, ponged func()) (*parleyed, error) {
 	for {
 		head := make([]byte, 2)
 		if _, err := io.ReadFull(from, head); err != nil {
@@ -84,6 +97,9 @@ func hearDesk(from *bufio.Reader) (*parleyed, error) {
 			return nil, err
 		}
 		if head[0] == framePong {
+			if ponged != nil {
+				ponged()
+			}
 			continue
 		}
 		m := &parleyed{}
@@ -131,7 +147,8 @@ func TestDesks(t *testing.T) {
 			}
 			flights <- len(held)
 			slices.Reverse(held)
-			out := append(frameOf(framePing, "hm"), bytes.Join(held, nil)...)
+			out := append(frameOf(framePing, "hm"), frameOf(framePong, "")...) // a pong means nothing
+			out = append(out, bytes.Join(held, nil)...)
 			held = nil
 			return out
 		})
@@ -188,8 +205,17 @@ func TestBadDesks(t *testing.T) {
 			"an answer to what was not asked"},
 		{"no JSON", func(m *parleyed) []byte { return frameOf(frameText, "hm") },
 			"an answer without a number"},
-		{"closed", func(m *parleyed) []byte { return frameOf(0x88, "\x03\xe9") }, "closes the socket"},
-		{"gone", func(m *parleyed) []byte { return nil }, "closes the socket"},
+		{"closed", func(m *parleyed) []byte { return frameOf(frameClose, "\x03\xe9") },
+			`closes the socket: 1001 ""`},
+		{"closed with a reason", func(m *parleyed) []byte { return frameOf(frameClose, "\x03\xf5slow") },
+			`closes the socket: 1013 "slow"`},
+		{"closed without a code", func(m *parleyed) []byte { return frameOf(frameClose, "") },
+			`closes the socket: 1005 ""`},
+		{"a first fragment", func(m *parleyed) []byte { return frameOf(1, "hm") }, "in fragments"},
+		{"a later fragment", func(m *parleyed) []byte { return frameOf(0, "hm") }, "in fragments"},
+		{"the last fragment", func(m *parleyed) []byte { return frameOf(0x80, "hm") }, "in fragments"},
+		{"bytes", func(m *parleyed) []byte { return frameOf(0x82, "hm") }, "a frame 0x82"},
+		{"gone", func(m *parleyed) []byte { return nil }, "without a close frame"},
 		{"silent", func(m *parleyed) []byte { return []byte{} }, "no answer in time"},
 		{"of another id", func(m *parleyed) []byte {
 			return frameOf(frameText, fmt.Sprintf(

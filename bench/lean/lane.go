@@ -23,7 +23,8 @@ const (
 // rests reports whether a lane does nothing until lane.again.
 func (s phase) rests() bool { return s == shut || s == pausing }
 
-// lane is one connection and what goes over it. Times are in ns from the start of the load.
+// lane is one connection and what goes over it: a request at a time in HTTP or, on a desk, messages
+// with up to Load.Flight answers due. Times are in ns from the start of the load.
 type lane struct {
 	number int
 	fd     int
@@ -40,8 +41,10 @@ type lane struct {
 	busy    bool  // the last answer was 503, and the next request is the same
 	since   int64 // of busy: when the request was sent first
 
-	flying int   // of a desk: requests in flight
-	heard  int64 // of a desk: its last answer, or when the first request was sent after that
+	// Of a desk only:
+	flying int   // requests in flight
+	heard  int64 // its last answer, or when the first request was sent after that
+	filled int64 // when the last request was sent that there was room for; free is the end of that
 }
 
 // has reports whether a request of an open loop waits for the lane.

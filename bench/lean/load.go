@@ -11,7 +11,7 @@ import (
 )
 
 // Load says what is sent to one address, over how many lanes and when. A lane is one connection
-// with at most one request in flight.
+// with at most one request in flight or, if it is a desk, with up to Flight.
 //
 // Without a Rate and without Due the loop is closed: each lane sends its next request when the last
 // one is answered, and the first failure ends the load. Otherwise the loop is open: a request is
@@ -25,7 +25,7 @@ type Load struct {
 	Homes int
 	// Flight makes each lane a desk: a WebSocket at Route.Path with up to so many requests in flight,
 	// which logs in as the sender of its first request. Route.Method is that of the messages. The end
-	// of a desk ends the load. 0: HTTP.
+	// of a desk ends the load. A lane without requests is left without a connection. 0: HTTP.
 	Flight int
 	// Routes are what Requests refer to.
 	Routes []Route

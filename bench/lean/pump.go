@@ -2,6 +2,7 @@ package lean
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -154,23 +155,15 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	for i := 0; p.Flight > 0 && i < len(p.lanes); i++ {
-		if err := (parley{p, &p.lanes[i]}).enter(); err != nil {
-			return err
+	for i := range p.lanes {
+		if l := &p.lanes[i]; p.Flight > 0 && l.phase == idle {
+			if err := (parley{p, l}).enter(ctx); err != nil {
+				return err
+			}
 		}
 	}
-	at, err := ready()
-	if err != nil {
-		return err
-	}
-	for d := time.Until(at); d > 0 && !p.stopped.Load(); d = time.Until(at) {
-		n, err := p.poller.wait(min(d, longestWait))
-		switch {
-		case err != nil:
-			return fmt.Errorf("wait for the start: %w", err)
-		case n > 0:
-			return fmt.Errorf("the server closes %d connections before the start", n)
-		}
+	if err := p.stand(ready); err != nil {
+		return fmt.Errorf("wait for the start: %w", err)
 	}
 	p.thread, p.all = threadCPU(), processCPU()
 	p.start()
@@ -180,14 +173,61 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 	return err
 }
 
-// connect opens all connections.
-func (p *pump) connect(ctx context.Context) error {
-	for i := range p.lanes {
-		if err := p.dial(&p.lanes[i]); err != nil {
+// stand waits for the start. Desks answer pings until then: ready may wait for other processes.
+func (p *pump) stand(ready func() (time.Time, error)) (err error) {
+	told := make(chan error, 1)
+	var at time.Time // when told has a value
+	go func() {
+		begin, err := ready()
+		at = begin
+		told <- err
+	}()
+	for d, waits := time.Millisecond, true; d > 0; {
+		n, err := p.poller.wait(min(d, longestWait))
+		if err != nil {
 			return err
 		}
+		for _, e := range p.poller.events[:n] {
+			if p.Flight == 0 {
+				return errors.New("the server closes a connection")
+			}
+			if err := (parley{p, &p.lanes[e.Fd]}).receive(); err != nil {
+				return err
+			}
+		}
+		if waits {
+			select {
+			case err := <-told:
+				if waits = false; err != nil {
+					return err
+				}
+			default:
+				continue
+			}
+		}
+		if d = time.Until(at); p.stopped.Load() {
+			return nil
+		}
 	}
-	for open := 0; open < len(p.lanes); {
+	return nil
+}
+
+// connect opens the connections of all lanes, but not of those that would be desks and have no
+// requests.
+func (p *pump) connect(ctx context.Context) error {
+	all := 0
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		if p.Flight > 0 && len(l.list) == 0 {
+			l.again = forever
+			continue
+		}
+		if err := p.dial(l); err != nil {
+			return err
+		}
+		all++
+	}
+	for open := 0; open < all; {
 		n, err := p.poller.wait(longestWait)
 		switch {
 		case err != nil:
@@ -196,7 +236,7 @@ func (p *pump) connect(ctx context.Context) error {
 			return ctx.Err()
 		case time.Since(p.began) > connectTime:
 			return fmt.Errorf("connect to %s: %d of %d connections are open after %v", p.Addr, open,
-				len(p.lanes), connectTime)
+				all, connectTime)
 		}
 		for _, e := range p.poller.events[:n] {
 			l := &p.lanes[e.Fd]
@@ -224,7 +264,8 @@ func (p *pump) start() {
 		p.deadline -= int64(lag)
 	}
 	for i := range p.lanes {
-		p.lanes[i].sent, p.lanes[i].free = 0, 0
+		l := &p.lanes[i]
+		l.sent, l.free, l.filled = 0, 0, 0
 	}
 	p.turnsAt = int64(momentOf(p.Duration))
 	p.scribe, p.leaf = newScribe(p.teller())
