@@ -365,10 +365,15 @@ func (k *contest) turn(ctx context.Context, s *Side, work loads) error {
 	if r.blame(); r.Invalid != "" {
 		s.Blamed = append(s.Blamed, r.Invalid)
 	}
-	if s == &k.out.Node {
-		k.placed = append(k.placed, t.placed...)
-	}
+	k.keep(s, t.placed)
 	return nil
+}
+
+// keep notes the orders that the node has acknowledged on a side: on either, if it serves both.
+func (k *contest) keep(s *Side, placed []engine.OrderID) {
+	if s.server == k.out.Node.server {
+		k.placed = append(k.placed, placed...)
+	}
 }
 
 // orders prepares rounds that post the same signed orders to both sides.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"clobd/bench/workload"
+	"clobd/engine"
 )
 
 // TestMain lets the test binary be the hiccup meter, as clobench is one.
@@ -250,6 +251,23 @@ func TestMedian(t *testing.T) {
 	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}, {[]float64{8, 1, 4, 2}, 3}} {
 		if got := Median(c.values); got != c.want {
 			t.Errorf("median of %v: %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+// TestKeptOrders: the orders of a turn are looked for in the node's journal if the node took them,
+// whichever side it was.
+func TestKeptOrders(t *testing.T) {
+	node, peer := &child{}, &child{dir: "another"}
+	for _, c := range []struct {
+		baseline *child
+		want     int
+	}{{node, 3}, {peer, 1}} {
+		k := &contest{out: &Compared{Node: Side{server: node}, Baseline: Side{server: c.baseline}}}
+		k.keep(&k.out.Node, []engine.OrderID{{1}})
+		k.keep(&k.out.Baseline, []engine.OrderID{{2}, {3}})
+		if len(k.placed) != c.want {
+			t.Errorf("%d orders are kept, want %d", len(k.placed), c.want)
 		}
 	}
 }
