@@ -170,8 +170,8 @@ func TestCompareEntry(t *testing.T) {
 	setting.Full(t, "TestCompare stays")
 	var c bench.Compared
 	file := filepath.Join(t.TempDir(), "report.json")
-	// At an equal rate each socket has goroutines that sleep: a busy machine wakes them late, or does
-	// not keep the rate. The report must say so, and no second try mends it.
+	// At an equal rate one thread sends over all sockets when each order is due: a busy machine wakes
+	// it late, or it does not keep the rate. The report must say so, and no second try mends it.
 	code, out := 0, ""
 	for try := 1; ; try++ {
 		code, out = clobench(t, "compare", "entry", "--rounds", "1", "--duration", "300ms",

@@ -115,7 +115,7 @@ func newMeters() meters {
 		requests: prometheus.NewCounter(prometheus.CounterOpts(name("requests_total",
 			"Requests that came over sockets."))),
 		writes: prometheus.NewCounter(prometheus.CounterOpts(name("writes_total",
-			"Writes that answered requests: each has one answer or more."))),
+			"Writes of answers: each has one or more, or a part of a long one."))),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts(name("bytes_total",
 			"Bytes of frames with answers."))),
 		closes: prometheus.NewCounterVec(prometheus.CounterOpts(name("closes_total",

@@ -89,8 +89,8 @@ var extras = [...]struct {
 	{"X-Canceled", "displaced", true}, {"RateLimit", "rate_limit", true},
 }
 
-// appendFrame appends the answer as a frame, with the id of the request. If the frame would be
-// longer than a piece, the answer becomes several frames.
+// appendFrame appends the answer, with the id of the request, as a message of one frame. If its
+// text is longer than a piece, the message has several frames.
 func (x *Exchange) appendFrame(out []byte) []byte {
 	if x.Method == "PING" {
 		return live.AppendFrame(out, []byte("PONG"))
