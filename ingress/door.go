@@ -27,7 +27,7 @@ var (
 	refuseBusy    = wire.Refuse(503, "busy", "the exchange is busy, nothing was entered, send again", "")
 	refuseClosing = wire.Refuse(503, "closed", "the exchange is closing, nothing was entered",
 		"send it again once the node is back")
-	refuseNoLeader = wire.Refuse(503, "no_leader", "no node leads, nothing was entered, send again", "")
+	refuseNoLeader    = wire.Refuse(503, "no_leader", "no node leads, nothing was entered, send again", "")
 	refuseQuarantined = wire.Refuse(503, "quarantined", "this request is quarantined",
 		"it stopped the node once: it is taken when the operator has looked at it")
 	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text,
