@@ -52,6 +52,9 @@ type Core struct {
 	failed  error
 }
 
+// Message is what members send each other.
+type Message = pb.Message
+
 // Work is what a Core wants done.
 type Work struct {
 	Send  []*pb.Message // to other members, in any order, each or not
