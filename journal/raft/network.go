@@ -191,7 +191,11 @@ func (n *Network) connect(r *route, protocols ...string) (net.Conn, error) {
 	t := n.o.TLS.Clone()
 	t.ServerName, t.MinVersion = MemberName(n.o.Cluster, r.id), tls.VersionTLS13
 	t.NextProtos = protocols
-	return tls.DialWithDialer(&net.Dialer{Timeout: dialTime}, "tcp", r.address, t)
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: dialTime}, "tcp", r.address, t)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // stream writes what is queued until something fails. What comes together is sent together. The

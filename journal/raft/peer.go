@@ -42,6 +42,7 @@ type Peer struct {
 	settle   chan *Write // begun
 	asked    chan func() // carried out by the Core's goroutine
 	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
+	campaign time.Time   // when a campaign was planned last; the Core's goroutine's
 	closing  chan struct{}
 	once     sync.Once
 	ended    chan struct{}
@@ -67,10 +68,12 @@ const (
 	// is how often nothing new is looked for.
 	noteGap  = 2 * time.Millisecond
 	noteIdle = 20 * time.Millisecond
-	// Between campaignLeast and campaignMost after it noticed that the leader's process is gone a
-	// member campaigns: those who notice together seldom split the votes.
-	campaignLeast = 2 * time.Millisecond
-	campaignMost  = 42 * time.Millisecond
+	// When the leader's process is gone, the first of the voters campaigns after campaignFirst, in
+	// which the others notice it, too, and each further one campaignNext later, unless there is a leader
+	// by then. They do so again after campaignAgain.
+	campaignFirst = 10 * time.Millisecond
+	campaignNext  = 120 * time.Millisecond
+	campaignAgain = 400 * time.Millisecond
 )
 
 // ErrClosed is the error of a Peer that was closed.
@@ -116,16 +119,18 @@ func (m *Peer) Receive(message *pb.Message) {
 // Unreachable tells that messages to a member get lost, if there is time for that.
 func (m *Peer) Unreachable(id uint64) { m.tell(func() { m.core.Unreachable(id) }) }
 
-// Gone tells that the process of a member has ended, as its machine says. If it led, an election
-// begins after a moment, which differs between those who notice.
+// Gone tells that the process of a member has ended, as its machine says, again and again. If it
+// led, an election begins after a moment, one voter after the other.
 func (m *Peer) Gone(id uint64) {
-	gone := func() {
-		if m.core.Forget(id) {
-			pause := campaignLeast + rand.N(campaignMost-campaignLeast)
-			time.AfterFunc(pause, func() { m.tell(m.core.Campaign) })
+	m.tell(func() {
+		before, leaderless := m.core.Forget(id)
+		if !leaderless || time.Since(m.campaign) < campaignAgain {
+			return
 		}
-	}
-	m.tell(gone)
+		m.campaign = time.Now()
+		time.AfterFunc(campaignFirst+time.Duration(before)*campaignNext+rand.N(campaignFirst),
+			func() { m.tell(m.core.Campaign) })
+	})
 }
 
 // tell is Ask without waiting.

@@ -31,10 +31,11 @@ type Client struct {
 	calls *sequencer.Calls
 
 	mu       sync.Mutex
-	queue    []waiting         // not handed to a connection
-	sent     []*sequencer.Call // handed to the connection, in order
-	arrived  []arrival         // answered, and not shown here yet
-	held     int               // Commands in all three
+	queue    []waiting // not handed to a connection
+	sent     []*flying // handed to the connection, in order
+	bounced  time.Time // when the other end said last that it does not lead
+	arrived  []arrival // answered, and not shown here yet
+	held     int       // Commands in all three
 	carrying bool
 	closed   bool
 	more     chan struct{} // has a token when the queue may have grown
@@ -47,11 +48,21 @@ type waiting struct {
 	until time.Time // when it is given up if there is no connection
 }
 
+// flying is a bundle that was handed to the connection.
+type flying struct {
+	waiting
+	next     int // the Command whose answer comes next
+	homeless int // Commands that found no leader: they did not happen
+}
+
 // arrival is an answer that waits until this node shows its Sequence.
 type arrival struct {
 	answer
 	call *sequencer.Call
 }
+
+// bounce is how long nothing is sent to a node that has said that it does not lead.
+const bounce = 5 * time.Millisecond
 
 // writeTime is how long a write may take before the connection is given up.
 const writeTime = 10 * time.Second
@@ -165,7 +176,9 @@ func (c *Client) Carry(conn net.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.carrying = false
-	c.refuse(c.sent, sequencer.ErrUnknown)
+	for _, b := range c.sent {
+		c.refuse(b.calls[b.next-b.homeless:], sequencer.ErrUnknown)
+	}
 	c.sent = nil
 	now := time.Now()
 	for i := range c.queue { // the clock of their patience begins now
@@ -181,14 +194,15 @@ func (c *Client) Carry(conn net.Conn) error {
 func (c *Client) write(conn net.Conn, over <-chan struct{}) {
 	var w commandWriter
 	for {
-		all := c.take()
+		all, pause := c.take()
 		if len(all) == 0 {
 			select {
 			case <-c.more:
-				continue
+			case <-time.After(pause):
 			case <-over:
 				return
 			}
+			continue
 		}
 		b := w.encode(all)
 		err := conn.SetWriteDeadline(time.Now().Add(writeTime))
@@ -202,20 +216,24 @@ func (c *Client) write(conn net.Conn, over <-chan struct{}) {
 	}
 }
 
-// take takes at least one bundle from the queue, and as many as one frame holds.
-func (c *Client) take() (all []bundle) {
+// take takes at least one bundle from the queue, and as many as one frame holds. If there is none to
+// be sent now, it tells how long to wait.
+func (c *Client) take() (all []bundle, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if pause = bounce - time.Since(c.bounced); pause > 0 {
+		return nil, pause
+	}
 	n := 0
 	for len(c.queue) > 0 {
-		b := c.queue[0].bundle
-		if n += len(b.commands); n > engine.FrameCommands && len(all) > 0 {
+		w := c.queue[0]
+		if n += len(w.commands); n > engine.FrameCommands && len(all) > 0 {
 			break
 		}
-		all, c.queue = append(all, b), c.queue[1:]
-		c.sent = append(c.sent, b.calls...)
+		all, c.queue = append(all, w.bundle), c.queue[1:]
+		c.sent = append(c.sent, &flying{waiting: w})
 	}
-	return all
+	return all, time.Hour
 }
 
 // read takes answers until the connection breaks.
@@ -246,15 +264,37 @@ func (c *Client) answer(a *answer) bool {
 	if len(c.sent) == 0 {
 		return false
 	}
-	call := c.sent[0]
-	c.sent = c.sent[1:]
-	if a.err == nil && a.receipt.Sequence > c.o.Shown() {
+	b := c.sent[0]
+	call := b.calls[b.next]
+	b.next++
+	switch {
+	case a.err == sequencer.ErrNoLeader && b.homeless == b.next-1:
+		b.homeless++ // as all before it in the bundle
+	case a.err == nil && a.receipt.Sequence > c.o.Shown():
 		c.arrived = append(c.arrived, arrival{*a, call})
-		return true
+	default:
+		c.held--
+		call.Answer(a.receipt, a.canceled, a.err)
 	}
-	c.held--
-	call.Answer(a.receipt, a.canceled, a.err)
+	if b.next == len(b.calls) {
+		c.sent = c.sent[1:]
+		c.shelter(b)
+	}
 	return true
+}
+
+// shelter puts a bundle that did not happen back into the queue. If a part of it did, or it has
+// waited too long, its callers are told. Callers hold mu.
+func (c *Client) shelter(b *flying) {
+	switch now := time.Now(); {
+	case b.homeless == 0:
+	case b.homeless == len(b.calls) && now.Before(b.until) && !c.closed:
+		c.bounced = now
+		c.queue = append(c.queue, b.waiting)
+		c.wake()
+	default:
+		c.refuse(b.calls[:b.homeless], sequencer.ErrNoLeader)
+	}
 }
 
 // Arrive tells that this node shows more.
