@@ -276,6 +276,9 @@ func (m *Member) target() uint64 {
 	return to
 }
 
+// lastWords is how long a node that led may take to say what came of the last Commands.
+const lastWords = 250 * time.Millisecond
+
 // redial is the pause before a connection to the leader is tried again.
 const redial = 20 * time.Millisecond
 
@@ -324,6 +327,7 @@ func (m *Member) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 			if m.target() == to {
 				continue
 			}
+			m.client.Rest(lastWords)
 		case <-m.closing:
 		case <-done:
 			m.signal() // the token may have been meant for carry

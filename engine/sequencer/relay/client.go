@@ -34,6 +34,7 @@ type Client struct {
 	queue    []waiting // not handed to a connection
 	sent     []*flying // handed to the connection, in order
 	bounced  time.Time // when the other end said last that it does not lead
+	resting  bool      // nothing more is handed to the connection
 	arrived  []arrival // answered, and not shown here yet
 	held     int       // Commands in all three
 	carrying bool
@@ -161,7 +162,7 @@ func (c *Client) Carry(conn net.Conn) error {
 		conn.Close()
 		return sequencer.ErrClosed
 	}
-	c.carrying = true
+	c.carrying, c.resting = true, false
 	c.mu.Unlock()
 	c.wake()
 	over, joined := make(chan struct{}), make(chan struct{})
@@ -188,6 +189,20 @@ func (c *Client) Carry(conn net.Conn) error {
 		c.sweeping.Reset(c.o.Patience)
 	}
 	return fmt.Errorf("the way to the leader ends: %w", err)
+}
+
+// Rest hands nothing more to the connection, because another node leads now, and waits until what
+// was handed over before is answered, or for some time: the node that led knows what came of it.
+func (c *Client) Rest(limit time.Duration) {
+	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		c.resting = true
+		done := len(c.sent) == 0 || !c.carrying
+		c.mu.Unlock()
+		if done || time.Now().After(end) {
+			return
+		}
+	}
 }
 
 // write sends what is queued until the connection is over.
@@ -225,7 +240,7 @@ func (c *Client) take() (all []bundle, pause time.Duration) {
 		return nil, pause
 	}
 	n := 0
-	for len(c.queue) > 0 {
+	for len(c.queue) > 0 && !c.resting {
 		w := c.queue[0]
 		if n += len(w.commands); n > engine.FrameCommands && len(all) > 0 {
 			break
