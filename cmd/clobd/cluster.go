@@ -257,7 +257,8 @@ func (n *node) readCluster(context.Context) error {
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
 	c := &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
-		Links: n.Demo, Addresses: map[string]string{name: address}, Led: n.ledNow}
+		Links: n.Demo, Addresses: map[string]string{name: address}, Led: n.ledNow,
+		Heard: func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) }}
 	for _, m := range who.Members {
 		c.Known = append(c.Known, role.Node{Name: m.Name, ID: m.ID, Address: m.Address})
 	}

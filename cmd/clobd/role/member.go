@@ -34,6 +34,8 @@ type Cluster struct {
 	// Faucet is what a client may cause to be paid into a wallet; Links: that it is linked.
 	Faucet engine.Cash
 	Links  bool
+	// Heard is told of an API key that another node has heard from.
+	Heard func(owner engine.WalletNo, key uint32)
 	// Led is called when this member begins to lead. It must not wait.
 	Led func()
 }
@@ -114,7 +116,7 @@ func newMember(c *Common) *Member {
 func (m *Member) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
-	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere}
+	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard}
 	m.Enter = m.enter
 	m.Submit = func(c *engine.Command) (engine.Receipt, error) {
 		call, err := m.enter(c)
@@ -159,8 +161,11 @@ func (m *Member) Start() error {
 // Begin does nothing: whoever leads journals that it does.
 func (m *Member) Begin() error { return nil }
 
-// Supply sets Enter and EnterAll of the door.
-func (m *Member) Supply(door *ingress.Options) { door.Enter, door.EnterAll = m.enter, m.enterAll }
+// Supply sets Enter and EnterAll of the door, and lets the node that leads watch heartbeats.
+func (m *Member) Supply(door *ingress.Options) {
+	door.Enter, door.EnterAll = m.enter, m.enterAll
+	door.Watches, door.Heard = m.Leads, m.client.Heard
+}
 
 // Writer returns what the last writer of this node has counted; it was never stalled if there was
 // none.

@@ -312,6 +312,13 @@ func (c *Client) shelter(b *flying) {
 	}
 }
 
+// Heard tells the node that leads of an API key that this one has heard from, and reports whether
+// that is on its way.
+func (c *Client) Heard(owner engine.WalletNo, key uint32) bool {
+	_, err := c.Enter(&engine.Command{Kind: heard, Owner: owner, Key: key})
+	return err == nil
+}
+
 // Arrive tells that this node shows more.
 func (c *Client) Arrive() {
 	c.mu.Lock()

@@ -16,6 +16,8 @@ type Server struct {
 	// Enter and EnterAll are those of the Sequencer; ErrNoLeader if there is none.
 	Enter    func(*engine.Command) (*sequencer.Call, error)
 	EnterAll func([]engine.Command, []*sequencer.Call) error
+	// Heard is told of an API key that another node has heard from.
+	Heard func(owner engine.WalletNo, key uint32)
 	// Most is how many Commands of one connection may be without an answer; default 4,096.
 	Most int
 }
@@ -57,6 +59,11 @@ func (s *Server) enter(b []engine.Command, allowed func(*engine.Command) bool,
 	answers chan<- promised) {
 	calls := make([]*sequencer.Call, len(b))
 	var err error
+	if len(b) == 1 && b[0].Kind == heard {
+		s.Heard(b[0].Owner, b[0].Key)
+		answers <- promised{}
+		return
+	}
 	for i := range b {
 		if !allowed(&b[i]) {
 			err = ErrKind
@@ -105,7 +112,7 @@ func reply(conn net.Conn, answers <-chan promised) {
 			return
 		}
 		a := answer{err: p.err}
-		if p.err == nil {
+		if p.call != nil {
 			if !p.call.Answered() {
 				flush()
 			}
