@@ -151,10 +151,10 @@ func (j *Journal) begin(
 	return empty(fresh), nil, skipped
 }
 
-// Newest makes a State of the newest good checkpoint, or an empty one, and tells of which frame it
-// is. Frames may be appended meanwhile.
-func (j *Journal) Newest(
-	ctx context.Context, fresh func() *State) (s *State, head engine.Head, err error) {
+// Newest makes a State of the newest good checkpoint of j, or an empty one, and tells of which frame
+// it is. Frames may be appended meanwhile.
+func Newest(ctx context.Context, j *Journal, fresh func() *State) (
+	s *State, head engine.Head, err error) {
 	if !j.gate.Enter() {
 		return nil, head, ErrClosed
 	}

@@ -27,7 +27,8 @@ begin() {
 
 running() { # NAME: whether its process is there
 	local pid
-	pid=$(cat "$home/$1.pid" 2>/dev/null) && [[ $(tr "\0" " " 2>/dev/null <"/proc/$pid/cmdline") == *"$home/$1 "* ]]
+	pid=$(cat "$home/$1.pid" 2>/dev/null) &&
+		[[ $({ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null) == *"$home/$1 "* ]]
 }
 
 start() {
@@ -75,7 +76,8 @@ done
 echo "a cluster of voters a, b, c and gateway g; each takes orders and answers everything:"
 for n in "${nodes[@]}"; do
 	i=$(number "$n")
-	echo "  $n  http://127.0.0.1:818$i  its page http://127.0.0.1:819$i  its view http://127.0.0.1:819$i/cluster"
+	admin=http://127.0.0.1:819$i
+	echo "  $n  http://127.0.0.1:818$i  its page $admin  its view $admin/cluster"
 done
 cat <<-END
 

@@ -45,8 +45,8 @@ func (n *node) adminServer() *http.Server {
 	mux.HandleFunc("/admin/scrub", guarded(n.posted(func(w http.ResponseWriter, r *http.Request) {
 		n.scrubber.route(w, r)
 	})))
-	mux.HandleFunc("/cluster", n.clusterRoute)
-	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(n.stepDownRoute)))
+	mux.HandleFunc("/cluster", membership{n}.clusterRoute)
+	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(membership{n}.stepDownRoute)))
 	profileRoutes(mux, guarded)
 	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
 		Recent: n.recent, Bearer: n.bearer, Refuse: writes})
@@ -72,7 +72,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Lag        uint64      `json:"followerLag"`
 		Disk       *diskStatus `json:"disk,omitempty"`
 		Scrub      *scrubNote  `json:"scrub,omitempty"`
-		*membership
+		*inCluster
 	}{Durability: n.Durability, Version: version}
 	serving, found := n.ready.Load(), n.watchman.look(time.Now())
 	told.Reasons, told.Warnings = found.reasons, found.warnings
@@ -86,14 +86,14 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 		told.Scrub = n.scrubber.status()
 		if s := n.role.Standing(); s != nil {
-			told.membership = &membership{s.Role, s.Leader, s.Term, s.Lag}
+			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag}
 		}
 	}
 	json.NewEncoder(w).Encode(told)
 }
 
-// membership is what a cluster's member adds.
-type membership struct {
+// inCluster is what a cluster's member adds.
+type inCluster struct {
 	Role   string `json:"role"`
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`

@@ -209,8 +209,8 @@ func (f *fleet) burst(t *testing.T, victim string, happens func()) (b *burst, pa
 	return b, pause
 }
 
-// check looks every order up at the node where it was sent, and compares the books of all nodes with
-// all orders.
+// check looks every order up at the node where it was sent, and compares the books of all nodes
+// with all orders.
 func (f *fleet) check(t *testing.T) {
 	t.Helper()
 	levels := map[string]float64{}

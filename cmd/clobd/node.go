@@ -118,7 +118,7 @@ func (n *node) run(ctx context.Context) error {
 	go n.watchman.keep(ctx)
 	go n.record(ctx)
 	if n.cluster != nil {
-		go n.listAsLeader(ctx)
+		go membership{n}.listAsLeader(ctx)
 	}
 	if n.ScrubInterval > 0 {
 		go n.scrubber.follow(ctx, n.ScrubInterval)
@@ -129,7 +129,7 @@ func (n *node) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.role.Board.Sequence())
-		n.handOver()
+		membership{n}.handOver()
 	case err = <-n.failed:
 		n.log.Error("failed", "error", err)
 	}
@@ -143,8 +143,8 @@ func (n *node) run(ctx context.Context) error {
 // start runs the steps from nothing to ready, and looks at ctx and at failures between them.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		n.readProfiles, n.readLimits, n.checkCatalog, n.readCluster, n.claimFolder, n.listen, n.watchSpace, n.recover,
-		n.openCatalog, n.gather, n.begin, n.open} {
+		n.readProfiles, n.readLimits, n.checkCatalog, membership{n}.readCluster, n.claimFolder, n.listen,
+		n.watchSpace, n.recover, n.openCatalog, n.gather, n.begin, n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}

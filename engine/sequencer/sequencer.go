@@ -57,8 +57,8 @@ type Options struct {
 	Batch int
 	// Timeout is how long Submit waits for its answer; default 10 s.
 	Timeout time.Duration
-	// Refusal is the error of Commands that nobody has applied when the Sequencer fails: ErrClosed, the
-	// default, or an error that wraps it.
+	// Refusal is the error of Commands that nobody has applied when the Sequencer fails: ErrClosed,
+	// the default, or an error that wraps it.
 	Refusal error
 	// Now returns the Time of a batch. Only the matcher calls it. Default: NewClock(Head.Time).
 	Now func() engine.Time

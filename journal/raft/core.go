@@ -128,9 +128,9 @@ func (c *Core) Step(m *pb.Message) {
 func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
 
 // Forget tells that the process of a member is gone. If that one led, it leads no more for this
-// member, which then votes for others at once. Forget reports whether nobody leads now, and how many
-// other voters should campaign before this one does: if all began together nobody would win. A
-// member that still hears the leader refuses them all.
+// member, which then votes for others at once. Forget reports whether nobody leads now, and how
+// many other voters should campaign before this one does: if all began together nobody would win.
+// A member that still hears the leader refuses them all.
 func (c *Core) Forget(id uint64) (before int, leaderless bool) {
 	voters := c.conf.GetVoters()
 	if c.raw.BasicStatus().Lead == id && id != c.ID {

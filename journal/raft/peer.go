@@ -69,8 +69,8 @@ const (
 	noteGap  = 2 * time.Millisecond
 	noteIdle = 20 * time.Millisecond
 	// When the leader's process is gone, the first of the voters campaigns after campaignFirst, in
-	// which the others notice it, too, and each further one campaignNext later, unless there is a leader
-	// by then. They do so again after campaignAgain.
+	// which the others notice it, too, and each further one campaignNext later, unless there is a
+	// leader by then. They do so again after campaignAgain.
 	campaignFirst = 10 * time.Millisecond
 	campaignNext  = 120 * time.Millisecond
 	campaignAgain = 400 * time.Millisecond

@@ -1,11 +1,3 @@
-// Package papers keeps what a data folder needs to be that of a cluster's member: who it is, its
-// certificate with its key, and the authority that has signed the certificates of all members. They
-// lie in DATA/cluster, for the node's user alone. The authority's own key lies with the member that
-// began the cluster: without it nobody can be admitted, and everything else goes on.
-//
-//	member.json   name, id and address of this member, the journal's id, the members it was told of
-//	node.pem      its certificate, which names cluster and member     node.key   the key of that
-//	ca.pem        the authority of the cluster                        ca.key     the key of that
 package papers
 
 import (
@@ -29,18 +21,18 @@ import (
 	"clobd/journal/raft"
 )
 
-// Identity says which member of which cluster a folder is.
-type Identity struct {
+// Passport says which member of which cluster a folder is.
+type Passport struct {
 	Name    string `json:"name"`
 	ID      uint64 `json:"id"`
 	Address string `json:"address"`
 	Journal string `json:"journal"` // its id, in hex
 	// Members are those that this one was told of: it finds later ones in the journal.
-	Members []Member `json:"members"`
+	Members []Fellow `json:"members"`
 }
 
-// Member is one member as others know it.
-type Member struct {
+// Fellow is one member as others know it.
+type Fellow struct {
 	Name    string `json:"name"`
 	ID      uint64 `json:"id"`
 	Address string `json:"address"`
@@ -100,7 +92,7 @@ func encode(kind string, der []byte) []byte {
 
 // Write makes the papers of a member in its data folder. Only the one that begins the cluster keeps
 // the authority's key.
-func (a *Authority) Write(data string, cluster uint64, who *Identity, keep bool) error {
+func (a *Authority) Write(data string, cluster uint64, who *Passport, keep bool) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -155,7 +147,7 @@ func put(path string, b []byte) error {
 
 // Read reads who a data folder is, and the TLS of its connections to other members. The error wraps
 // ErrNone if it is no member's.
-func Read(data string) (*Identity, *tls.Config, error) {
+func Read(data string) (*Passport, *tls.Config, error) {
 	from := filepath.Join(data, folder)
 	text, err := os.ReadFile(filepath.Join(from, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +155,7 @@ func Read(data string) (*Identity, *tls.Config, error) {
 	} else if err != nil {
 		return nil, nil, err
 	}
-	who := new(Identity)
+	who := new(Passport)
 	if err := json.Unmarshal(text, who); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(from, identityName), err)
 	}

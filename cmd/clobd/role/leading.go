@@ -15,9 +15,9 @@ import (
 	"clobd/journal/raft"
 )
 
-// ledger is the journal of a writer that leads: it remembers how far the frames are committed, and
+// termLog is the journal of a writer that leads: it remembers how far the frames are committed, and
 // measures how long that takes.
-type ledger struct {
+type termLog struct {
 	*raft.Lead
 	latency prometheus.Observer
 
@@ -33,7 +33,7 @@ type appended struct {
 }
 
 // Append takes the next frame.
-func (l *ledger) Append(f *engine.Frame) error {
+func (l *termLog) Append(f *engine.Frame) error {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, appended{f.Head(), time.Now()})
 	l.mu.Unlock()
@@ -41,7 +41,7 @@ func (l *ledger) Append(f *engine.Frame) error {
 }
 
 // Wait returns nil once all frames up to that number are on the disks of a majority.
-func (l *ledger) Wait(frame uint64) error {
+func (l *termLog) Wait(frame uint64) error {
 	if err := l.Lead.Wait(frame); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (l *ledger) Wait(frame uint64) error {
 }
 
 // end is the last frame that is committed and shown. The writer has ended before.
-func (l *ledger) end() engine.Head {
+func (l *termLog) end() engine.Head {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.head
@@ -69,7 +69,7 @@ func over(l *raft.Lead) bool {
 }
 
 // offer takes a Lead from the agreement. Only the newest counts.
-func (m *Member) offer(l *raft.Lead) {
+func (m *Together) offer(l *raft.Lead) {
 	for {
 		select {
 		case m.leads <- l:
@@ -84,7 +84,7 @@ func (m *Member) offer(l *raft.Lead) {
 }
 
 // govern leads whenever this member may.
-func (m *Member) govern() {
+func (m *Together) govern() {
 	for {
 		select {
 		case l := <-m.leads:
@@ -97,7 +97,7 @@ func (m *Member) govern() {
 
 // lead lets the Exchange that follows become the writer's, until the Lead is over. Then the Board
 // follows the committed frames again, and so does the Exchange if it has applied nothing else.
-func (m *Member) lead(l *raft.Lead) {
+func (m *Together) lead(l *raft.Lead) {
 	ended := func() bool { return over(l) || m.isClosing() }
 	if m.spare == nil {
 		m.spare = m.build()
@@ -115,7 +115,7 @@ func (m *Member) lead(l *raft.Lead) {
 		return
 	}
 	m.shown.stop()
-	log, clean := &ledger{Lead: l, latency: m.latency, head: l.Head}, true
+	log, clean := &termLog{Lead: l, latency: m.latency, head: l.Head}, true
 	for clean && !ended() {
 		clean = m.write(x, log)
 		m.stepping.Lock() // a hand-over that fails lets this member go on
@@ -133,9 +133,9 @@ func (m *Member) lead(l *raft.Lead) {
 	}
 }
 
-// write runs a writer until it is closed or the Lead is over. It returns true if everything that was
-// applied is committed.
-func (m *Member) write(x *engine.Exchange, log *ledger) (clean bool) {
+// write runs a writer until it is closed or the Lead is over. It returns true if everything that
+// was applied is committed.
+func (m *Together) write(x *engine.Exchange, log *termLog) (clean bool) {
 	o := &m.options
 	writer, err := sequencer.New(x, m.Board, log, sequencer.Options{Head: log.end(),
 		Epoch: log.Term, Poison: o.Poisoned, Fatal: o.Torn, Spent: o.Spent,
@@ -167,7 +167,7 @@ func (m *Member) write(x *engine.Exchange, log *ledger) (clean bool) {
 }
 
 // begin journals that an epoch began, and then lets Commands enter.
-func (m *Member) begin(writer *sequencer.Sequencer, term uint64) {
+func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
 	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(term),
 		Expiry: engine.Time(time.Now().UnixMilli())}
 	r, err := writer.Submit(&started)
@@ -184,7 +184,7 @@ func (m *Member) begin(writer *sequencer.Sequencer, term uint64) {
 const handTime = 2 * time.Second
 
 // StepDown finishes what has entered, and lets the voter lead that has most of the log.
-func (m *Member) StepDown(ctx context.Context) error {
+func (m *Together) StepDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	m.stepping.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/papers"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/relay"
@@ -28,7 +29,7 @@ type Cluster struct {
 	Listen string // where it takes connections of other members
 	// Known are the members that this one was told of when it joined: it finds the others in the
 	// journal. Addresses replace those of either, by name.
-	Known     []Node
+	Known     []papers.Fellow
 	Addresses map[string]string
 	TLS       *tls.Config // with this member's certificate, and the cluster's authority
 	// Faucet is what a client may cause to be paid into a wallet; Links: that it is linked.
@@ -40,8 +41,8 @@ type Cluster struct {
 	Led func()
 }
 
-// Member is a node of a cluster. Whichever leads, it shows what is committed.
-type Member struct {
+// Together is a node of a cluster. Whichever leads, it shows what is committed.
+type Together struct {
 	*Common
 	cluster *Cluster
 	peer    *raft.Peer
@@ -60,8 +61,8 @@ type Member struct {
 	stepping sync.Mutex                          // held while the lead is handed over
 
 	// The goroutine's that leads.
-	shown *reader // stopped while a writer shows what it has committed
-	spare *spare  // nil: none was needed so far
+	shown *frameReader // stopped while a writer shows what it has committed
+	spare *spare       // nil: none was needed so far
 
 	mutex sync.Mutex // guards names
 	names map[uint64]Node
@@ -103,8 +104,8 @@ type Standing struct {
 	Nodes    []Node          `json:"nodes"`
 }
 
-func newMember(c *Common) *Member {
-	return &Member{Common: c, cluster: c.options.Cluster, leads: make(chan *raft.Lead, 1),
+func newTogether(c *Common) *Together {
+	return &Together{Common: c, cluster: c.options.Cluster, leads: make(chan *raft.Lead, 1),
 		moved: make(chan struct{}, 1), names: map[uint64]Node{}, closing: make(chan struct{}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "clobd",
 			Subsystem: "cluster", Name: "commit_seconds",
@@ -113,7 +114,7 @@ func newMember(c *Common) *Member {
 }
 
 // Start takes part: it follows from now on, and leads when it is elected.
-func (m *Member) Start() error {
+func (m *Together) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
 	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard}
@@ -159,17 +160,17 @@ func (m *Member) Start() error {
 }
 
 // Begin does nothing: whoever leads journals that it does.
-func (m *Member) Begin() error { return nil }
+func (m *Together) Begin() error { return nil }
 
 // Supply sets Enter and EnterAll of the door, and lets the node that leads watch heartbeats.
-func (m *Member) Supply(door *ingress.Options) {
+func (m *Together) Supply(door *ingress.Options) {
 	door.Enter, door.EnterAll = m.enter, m.enterAll
 	door.Watches, door.Heard = m.Leads, m.client.Heard
 }
 
 // Writer returns what the last writer of this node has counted; it was never stalled if there was
 // none.
-func (m *Member) Writer() (counts sequencer.Counters, stalled time.Duration) {
+func (m *Together) Writer() (counts sequencer.Counters, stalled time.Duration) {
 	if w := m.writer.Load(); w != nil {
 		return w.Counters(), w.Stalled()
 	}
@@ -177,10 +178,10 @@ func (m *Member) Writer() (counts sequencer.Counters, stalled time.Duration) {
 }
 
 // Leads reports whether this node gives Commands their Sequence.
-func (m *Member) Leads() bool { return m.writer.Load() != nil }
+func (m *Together) Leads() bool { return m.writer.Load() != nil }
 
 // enter hands a Command to this node's writer, or to the node that leads.
-func (m *Member) enter(c *engine.Command) (*sequencer.Call, error) {
+func (m *Together) enter(c *engine.Command) (*sequencer.Call, error) {
 	call, err := m.enterHere(c)
 	if errors.Is(err, sequencer.ErrClosed) {
 		return m.client.Enter(c)
@@ -189,7 +190,7 @@ func (m *Member) enter(c *engine.Command) (*sequencer.Call, error) {
 }
 
 // enterAll is enter for neighbours in the journal.
-func (m *Member) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
+func (m *Together) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
 	err := m.enterAllHere(commands, calls)
 	if errors.Is(err, sequencer.ErrClosed) {
 		return m.client.EnterAll(commands, calls)
@@ -197,7 +198,7 @@ func (m *Member) enterAll(commands []engine.Command, calls []*sequencer.Call) er
 	return err
 }
 
-func (m *Member) enterHere(c *engine.Command) (*sequencer.Call, error) {
+func (m *Together) enterHere(c *engine.Command) (*sequencer.Call, error) {
 	w := m.writer.Load()
 	if w == nil {
 		return nil, sequencer.ErrNoLeader
@@ -209,7 +210,7 @@ func (m *Member) enterHere(c *engine.Command) (*sequencer.Call, error) {
 	return call, err
 }
 
-func (m *Member) enterAllHere(commands []engine.Command, calls []*sequencer.Call) error {
+func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Call) error {
 	w := m.writer.Load()
 	if w == nil {
 		return sequencer.ErrNoLeader
@@ -222,7 +223,7 @@ func (m *Member) enterAllHere(commands []engine.Command, calls []*sequencer.Call
 }
 
 // serve takes Commands of another node.
-func (m *Member) serve(from uint64, c net.Conn) {
+func (m *Together) serve(from uint64, c net.Conn) {
 	s := m.look()
 	votes := slices.Contains(s.Voters, from)
 	if !votes && !slices.Contains(s.Learners, from) {
@@ -240,7 +241,7 @@ func (m *Member) serve(from uint64, c net.Conn) {
 }
 
 // caused reports whether clients can cause a Command: a gateway may enter no other.
-func (m *Member) caused(c *engine.Command) bool {
+func (m *Together) caused(c *engine.Command) bool {
 	switch c.Kind {
 	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
 		engine.Arm, engine.SetKey:
@@ -256,7 +257,7 @@ func (m *Member) caused(c *engine.Command) bool {
 }
 
 // move is told who leads, and in which term.
-func (m *Member) move(leader, term uint64) {
+func (m *Together) move(leader, term uint64) {
 	m.leader.Store(leader)
 	if m.term.Swap(term) != term {
 		m.terms.Add(1)
@@ -265,7 +266,7 @@ func (m *Member) move(leader, term uint64) {
 	m.options.Log.Info("leader", "node", m.called(leader), "term", term)
 }
 
-func (m *Member) signal() {
+func (m *Together) signal() {
 	select {
 	case m.moved <- struct{}{}:
 	default:
@@ -273,7 +274,7 @@ func (m *Member) signal() {
 }
 
 // target is the member to whom Commands go, 0 if there is none.
-func (m *Member) target() uint64 {
+func (m *Together) target() uint64 {
 	to := m.leader.Load()
 	if to == m.cluster.ID && m.writer.Load() == nil {
 		return 0
@@ -289,7 +290,7 @@ const redial = 20 * time.Millisecond
 
 // carry lets the Commands of this node's door travel to whoever leads. What waits when this node
 // itself begins to lead takes a short way.
-func (m *Member) carry() {
+func (m *Together) carry() {
 	for !m.isClosing() {
 		to := m.target()
 		var conn net.Conn
@@ -325,7 +326,7 @@ func (m *Member) carry() {
 }
 
 // hangUp closes the connection when Commands go elsewhere.
-func (m *Member) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
+func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 	for {
 		select {
 		case <-m.moved:
@@ -344,7 +345,7 @@ func (m *Member) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 	}
 }
 
-func (m *Member) isClosing() bool {
+func (m *Together) isClosing() bool {
 	select {
 	case <-m.closing:
 		return true
@@ -355,7 +356,7 @@ func (m *Member) isClosing() bool {
 
 // Close hands the lead over, ends the membership, and stops the follower, which writes a last
 // checkpoint before ctx ends.
-func (m *Member) Close(ctx context.Context) error {
+func (m *Together) Close(ctx context.Context) error {
 	if m.peer == nil {
 		return nil
 	}

@@ -12,22 +12,19 @@ import (
 	"clobd/journal"
 )
 
-// reader hands the frames that are committed to a function, in order, until stop.
-type reader struct {
+// frameReader hands the frames that are committed to a function, in order, until stop.
+type frameReader struct {
 	tail  *journal.Tail
 	last  atomic.Uint64 // number of the last frame that was handed on
 	ended chan struct{}
 }
 
-// read begins behind frame after. failed gets the error that ends it, unless stop or the end of the
-// journal does.
-func read(j *journal.Journal, after uint64, hurry bool, each func(*engine.Frame) error,
-	failed func(error)) *reader {
-	r := &reader{tail: j.Tail(after + 1), ended: make(chan struct{})}
+// read begins with the next frame of a Tail, which is behind frame after. failed gets the error that
+// ends it, unless stop or the end of the journal does.
+func read(t *journal.Tail, after uint64, each func(*engine.Frame) error,
+	failed func(error)) *frameReader {
+	r := &frameReader{tail: t, ended: make(chan struct{})}
 	r.last.Store(after)
-	if hurry {
-		r.tail.Hurry()
-	}
 	go func() {
 		defer close(r.ended)
 		if err := r.run(each); !errors.Is(err, journal.ErrClosed) {
@@ -37,7 +34,7 @@ func read(j *journal.Journal, after uint64, hurry bool, each func(*engine.Frame)
 	return r
 }
 
-func (r *reader) run(each func(*engine.Frame) error) error {
+func (r *frameReader) run(each func(*engine.Frame) error) error {
 	var f engine.Frame
 	for {
 		b, err := r.tail.Next()
@@ -55,7 +52,7 @@ func (r *reader) run(each func(*engine.Frame) error) error {
 }
 
 // stop ends the reader and returns the number of the last frame that it has handed on.
-func (r *reader) stop() uint64 {
+func (r *frameReader) stop() uint64 {
 	r.tail.Close()
 	<-r.ended
 	return r.last.Load()
@@ -65,7 +62,7 @@ func (r *reader) stop() uint64 {
 const glance = 500 * time.Microsecond
 
 // reach waits until the reader has handed on a frame, and reports false if over becomes true first.
-func (r *reader) reach(frame uint64, over func() bool) bool {
+func (r *frameReader) reach(frame uint64, over func() bool) bool {
 	for r.last.Load() < frame {
 		select {
 		case <-r.ended:
@@ -85,11 +82,11 @@ type spare struct {
 	cancel   context.CancelFunc
 	exchange *engine.Exchange
 	head     engine.Head // of the last frame applied
-	reader   *reader
+	reader   *frameReader
 }
 
 // keep lets an Exchange, which has applied everything up to head, follow from there.
-func (m *Member) keep(x *engine.Exchange, head engine.Head) *spare {
+func (m *Together) keep(x *engine.Exchange, head engine.Head) *spare {
 	s := &spare{made: make(chan struct{}), cancel: func() {}}
 	s.follow(m, x, head)
 	close(s.made)
@@ -98,12 +95,12 @@ func (m *Member) keep(x *engine.Exchange, head engine.Head) *spare {
 
 // build makes an Exchange of the newest checkpoint: what this node has applied as the leader cannot
 // be kept, because not all of it is committed.
-func (m *Member) build() *spare {
+func (m *Together) build() *spare {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &spare{made: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(s.made)
-		state, head, err := m.Journal.Newest(ctx, Fresh)
+		state, head, err := journal.Newest(ctx, m.Journal, Fresh)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, journal.ErrClosed) {
 				m.options.Failed("replica", err)
@@ -115,9 +112,9 @@ func (m *Member) build() *spare {
 	return s
 }
 
-func (s *spare) follow(m *Member, x *engine.Exchange, head engine.Head) {
+func (s *spare) follow(m *Together, x *engine.Exchange, head engine.Head) {
 	s.exchange, s.head = x, head
-	s.reader = read(m.Journal, head.Frame, false, func(f *engine.Frame) error {
+	s.reader = read(m.Journal.Tail(head.Frame+1), head.Frame, func(f *engine.Frame) error {
 		if err := x.ApplyFrame(f); err != nil {
 			return err
 		}
@@ -157,8 +154,10 @@ func (s *spare) end() {
 
 // show begins to show committed frames on the Board, behind frame after. Whoever waits for what he
 // did to be shown is told.
-func (m *Member) show(after uint64) *reader {
-	return read(m.Journal, after, true, func(f *engine.Frame) error {
+func (m *Together) show(after uint64) *frameReader {
+	t := m.Journal.Tail(after + 1)
+	t.Hurry() // books are read more eagerly than anything else
+	return read(t, after, func(f *engine.Frame) error {
 		defer func() {
 			if cause := recover(); cause != nil {
 				m.options.Torn("publish", f.No, cause, debug.Stack())

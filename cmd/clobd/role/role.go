@@ -50,12 +50,12 @@ type Options struct {
 // Role is what a node is to others: alone, or a member of a cluster.
 type Role struct {
 	*Common
-	Part
+	Play
 }
 
-// Part is what the roles do each in its own way. Call Start once, before any goroutine enters a
+// Play is what the roles do each in its own way. Call Start once, before any goroutine enters a
 // Command.
-type Part interface {
+type Play interface {
 	// Start starts what the role consists of.
 	Start() error
 	// Begin says that the node begins. Start comes before.
@@ -103,7 +103,7 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	}
 	r := &Role{a, &Alone{Common: a}}
 	if o.Cluster != nil {
-		r.Part = newMember(a)
+		r.Play = newTogether(a)
 	}
 	if err := o.fits(a.Journal); err != nil {
 		return r, err

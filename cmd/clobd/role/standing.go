@@ -13,35 +13,35 @@ import (
 )
 
 // look asks the agreement how it stands; empty after its end.
-func (m *Member) look() (s raft.Standing) {
+func (m *Together) look() (s raft.Standing) {
 	_ = m.peer.Ask(func(c *raft.Core) { s = c.Standing() })
 	return s
 }
 
-// FounderName is what the journal says of a member: its name and where it is.
-func FounderName(name, address string) string { return name + "@" + address }
+// at stands between name and address of a member in what the journal says of it.
+const at = "@"
 
 // routing is how often new members are looked for.
 const routing = 250 * time.Millisecond
 
 // route keeps a way to each member.
-func (m *Member) route() {
+func (m *Together) route() {
 	known := map[uint64]Node{}
 	for _, n := range m.cluster.Known {
-		known[n.ID] = n
+		known[n.ID] = Node{Name: n.Name, ID: n.ID, Address: n.Address}
 	}
 	for {
 		s := m.look()
 		for id, text := range s.Names {
-			name, address, _ := strings.Cut(text, "@")
+			name, address, _ := strings.Cut(text, at)
 			known[id] = Node{Name: name, ID: id, Address: address}
 		}
 		all := slices.Concat(s.Voters, s.Learners)
 		for id, n := range known {
 			if len(all) > 0 && !slices.Contains(all, id) { // it was removed
 				n.Address = ""
-			} else if at := m.cluster.Addresses[n.Name]; at != "" {
-				n.Address = at
+			} else if moved := m.cluster.Addresses[n.Name]; moved != "" {
+				n.Address = moved
 			}
 			m.mutex.Lock()
 			if m.names[id] = n; n.Address == "" {
@@ -59,7 +59,7 @@ func (m *Member) route() {
 }
 
 // called is the name of a member, "" for nobody.
-func (m *Member) called(id uint64) string {
+func (m *Together) called(id uint64) string {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	switch n, known := m.names[id]; {
@@ -74,7 +74,7 @@ func (m *Member) called(id uint64) string {
 }
 
 // Standing says how this member sees its cluster.
-func (m *Member) Standing() *Standing {
+func (m *Together) Standing() *Standing {
 	var s raft.Standing
 	match := map[uint64]uint64{}
 	_ = m.peer.Ask(func(c *raft.Core) {
@@ -110,7 +110,7 @@ func (m *Member) Standing() *Standing {
 	return out
 }
 
-func (m *Member) collectors() []prometheus.Collector {
+func (m *Together) collectors() []prometheus.Collector {
 	const of disk.Subsystem = "cluster"
 	return []prometheus.Collector{m.latency, &others{m},
 		of.Gauge("term", "The term that this node knows of.",
@@ -136,7 +136,7 @@ func (m *Member) collectors() []prometheus.Collector {
 }
 
 // others collects what this node knows of each other member.
-type others struct{ m *Member }
+type others struct{ m *Together }
 
 var (
 	lagOf = prometheus.NewDesc("clobd_cluster_lag_entries",

@@ -31,11 +31,11 @@ type Client struct {
 	calls *sequencer.Calls
 
 	mu       sync.Mutex
-	queue    []waiting // not handed to a connection
+	queue    []queued  // not handed to a connection
 	sent     []*flying // handed to the connection, in order
 	bounced  time.Time // when the other end said last that it does not lead
 	resting  bool      // nothing more is handed to the connection
-	arrived  []arrival // answered, and not shown here yet
+	arrived  []landing // answered, and not shown here yet
 	held     int       // Commands in all three
 	carrying bool
 	closed   bool
@@ -43,21 +43,21 @@ type Client struct {
 	sweeping *time.Timer   // fires when the first of the queue has waited too long
 }
 
-// waiting is a bundle in the queue.
-type waiting struct {
+// queued is a bundle in the queue.
+type queued struct {
 	bundle
 	until time.Time // when it is given up if there is no connection
 }
 
 // flying is a bundle that was handed to the connection.
 type flying struct {
-	waiting
+	queued
 	next     int // the Command whose answer comes next
 	homeless int // Commands that found no leader: they did not happen
 }
 
-// arrival is an answer that waits until this node shows its Sequence.
-type arrival struct {
+// landing is an answer that waits until this node shows its Sequence.
+type landing struct {
 	answer
 	call *sequencer.Call
 }
@@ -108,7 +108,7 @@ func (c *Client) enter(n int, calls []*sequencer.Call, at func(int) *engine.Comm
 	case c.held+n > limit:
 		return sequencer.ErrBusy
 	}
-	w := waiting{until: time.Now().Add(c.o.Patience),
+	w := queued{until: time.Now().Add(c.o.Patience),
 		bundle: bundle{make([]engine.Command, n), make([]*sequencer.Call, n)}}
 	for i := range n {
 		calls[i] = c.calls.Prepare(&w.commands[i], at(i))
@@ -231,8 +231,8 @@ func (c *Client) write(conn net.Conn, over <-chan struct{}) {
 	}
 }
 
-// take takes at least one bundle from the queue, and as many as one frame holds. If there is none to
-// be sent now, it tells how long to wait.
+// take takes at least one bundle from the queue, and as many as one frame holds. If there is none
+// to be sent now, it tells how long to wait.
 func (c *Client) take() (all []bundle, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +246,7 @@ func (c *Client) take() (all []bundle, pause time.Duration) {
 			break
 		}
 		all, c.queue = append(all, w.bundle), c.queue[1:]
-		c.sent = append(c.sent, &flying{waiting: w})
+		c.sent = append(c.sent, &flying{queued: w})
 	}
 	return all, time.Hour
 }
@@ -286,7 +286,7 @@ func (c *Client) answer(a *answer) bool {
 	case a.err == sequencer.ErrNoLeader && b.homeless == b.next-1:
 		b.homeless++ // as all before it in the bundle
 	case a.err == nil && a.receipt.Sequence > c.o.Shown():
-		c.arrived = append(c.arrived, arrival{*a, call})
+		c.arrived = append(c.arrived, landing{*a, call})
 	default:
 		c.held--
 		call.Answer(a.receipt, a.canceled, a.err)
@@ -305,7 +305,7 @@ func (c *Client) shelter(b *flying) {
 	case b.homeless == 0:
 	case b.homeless == len(b.calls) && now.Before(b.until) && !c.closed:
 		c.bounced = now
-		c.queue = append(c.queue, b.waiting)
+		c.queue = append(c.queue, b.queued)
 		c.wake()
 	default:
 		c.refuse(b.calls[:b.homeless], sequencer.ErrNoLeader)

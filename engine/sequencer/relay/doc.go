@@ -11,9 +11,9 @@
 //     written, at least one bundle and at most what fills a frame.
 //   - A Receipt is handed to its caller once this node shows its Sequence: who was answered finds
 //     what he did in the answers of this node.
-//   - A Command that was handed to a connection has an unknown outcome when that breaks. Nobody sends
-//     it again by himself. One that still waited in the queue did not happen: it waits for the next
-//     connection, for at most Options.Patience.
+//   - A Command that was handed to a connection has an unknown outcome when that breaks: nobody
+//     sends it again. One that still waited in the queue, or found that the other end does not
+//     lead, did not happen: it waits for another connection, for at most Options.Patience.
 //   - Everything is bounded: a Client that holds Options.Most Commands says ErrBusy, and a Server
 //     that has that many without an answer reads no more.
 //   - The Server asks whether the other end may enter a Command. It judges nothing else about it.
