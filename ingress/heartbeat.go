@@ -149,7 +149,7 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 	defer h.mutex.Unlock()
 	c := h.chains[k]
 	if c == nil {
-		c = &chain{id: newID(), last: now, timeout: timeout}
+		c = &chain{id: newID()}
 		h.chains[k] = c
 	}
 	c.last, c.timeout = now, timeout
@@ -162,7 +162,8 @@ func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	each(func(owner engine.WalletNo, key uint32, timeout engine.Time) {
-		h.chains[beatKey{owner, key}] = &chain{last: now, timeout: time.Duration(timeout) * time.Millisecond}
+		grace := time.Duration(timeout) * time.Millisecond
+		h.chains[beatKey{owner, key}] = &chain{last: now, timeout: grace}
 	})
 }
 
@@ -262,12 +263,9 @@ func (s *heartbeats) look(now time.Time) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for k, c := range s.chains {
-		if s.open[k] > 0 {
-			c.last = now
-		}
-		if now.Sub(c.last) > c.timeout {
+		if s.open[k] == 0 && now.Sub(c.last) > c.timeout {
 			delete(s.chains, k) // the node that watches sees to it
-		} else if c.last.After(c.told) && s.options.Heard(k.owner, k.key) {
+		} else if (s.open[k] > 0 || c.last.After(c.told)) && s.options.Heard(k.owner, k.key) {
 			c.told = now
 		}
 	}

@@ -281,8 +281,8 @@ func TestHeartbeatBusy(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsOfCluster: the node that leads watches the keys of all nodes, each from when it began
-// to; the others tell it whom they hear, and cancel nothing.
+// TestHeartbeatsOfCluster: the node that leads watches the keys of all nodes, each from when it
+// began to; the others tell it whom they hear, and cancel nothing.
 func TestHeartbeatsOfCluster(t *testing.T) {
 	var leads bool
 	var told []beatKey

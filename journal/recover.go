@@ -151,8 +151,8 @@ func (j *Journal) begin(
 	return empty(fresh), nil, skipped
 }
 
-// Newest makes a State of the newest good checkpoint of j, or an empty one, and tells of which frame
-// it is. Frames may be appended meanwhile.
+// Newest makes a State of the newest good checkpoint of j, or an empty one, and tells of which
+// frame it is. Frames may be appended meanwhile.
 func Newest(ctx context.Context, j *Journal, fresh func() *State) (
 	s *State, head engine.Head, err error) {
 	if !j.gate.Enter() {

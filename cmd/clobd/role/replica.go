@@ -19,8 +19,8 @@ type frameReader struct {
 	ended chan struct{}
 }
 
-// read begins with the next frame of a Tail, which is behind frame after. failed gets the error that
-// ends it, unless stop or the end of the journal does.
+// read begins with the next frame of a Tail, which is behind frame after. failed gets the error
+// that ends it, unless stop or the end of the journal does.
 func read(t *journal.Tail, after uint64, each func(*engine.Frame) error,
 	failed func(error)) *frameReader {
 	r := &frameReader{tail: t, ended: make(chan struct{})}

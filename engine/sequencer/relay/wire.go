@@ -24,8 +24,8 @@ const (
 
 var errMalformed = errors.New("malformed message between nodes")
 
-// heard is the kind of what is no Command: a note that an API key, Owner and Key, was heard from. No
-// kind of Command is 0.
+// heard is the kind of what is no Command: a note that an API key, Owner and Key, was heard from.
+// No kind of Command is 0.
 const heard engine.Kind = 0
 
 // bundle is Commands that enter together, on their way.
