@@ -120,6 +120,11 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`})
 		return
 	}
+	if n.cluster != nil { // it would answer for what it has forgotten
+		tell(w, http.StatusConflict, problem{"a member's copy must not vote: it is not made",
+			"the other members are the copies"})
+		return
+	}
 	if !n.backing.TryLock() {
 		tell(w, http.StatusServiceUnavailable, problem{"another backup is being made",
 			"wait until it is done"})

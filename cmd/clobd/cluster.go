@@ -158,7 +158,8 @@ func (n membership) readCluster(context.Context) error {
 	}
 	c := &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
 		Links: n.Demo, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
-		Heard: func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) }}
+		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
+		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) }}
 	for _, text := range n.Peers {
 		name, address, err := papers.Place(text)
 		if err != nil {

@@ -35,6 +35,8 @@ type Cluster struct {
 	// Faucet is what a client may cause to be paid into a wallet; Links: that it is linked.
 	Faucet engine.Cash
 	Links  bool
+	// Quarantined reports whether a Command has once made the engine panic on this node.
+	Quarantined func(*engine.Command) bool
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
 	// Led is called when this member begins to lead. It must not wait.
@@ -231,6 +233,9 @@ func (m *Together) serve(from uint64, c net.Conn) {
 		return
 	}
 	allowed := func(c *engine.Command) bool {
+		if m.cluster.Quarantined(c) {
+			return false
+		}
 		if votes {
 			return c.Kind != engine.Started && c.Kind != engine.Advance
 		}
