@@ -121,8 +121,7 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if n.cluster != nil { // it would answer for what it has forgotten
-		tell(w, http.StatusConflict, problem{"a member's copy must not vote: it is not made",
-			"the other members are the copies"})
+		tell(w, http.StatusConflict, problem{"no copy of a cluster's member", "the others are its copies"})
 		return
 	}
 	if !n.backing.TryLock() {

@@ -156,7 +156,7 @@ func (n membership) readCluster(context.Context) error {
 	case n.Durability != "fsync":
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
-	c := &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
+	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
 		Links: n.Demo, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
 		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) }}
@@ -165,9 +165,8 @@ func (n membership) readCluster(context.Context) error {
 		if err != nil {
 			return &cli.UsageError{Err: fmt.Errorf("--peers %w", err)}
 		}
-		c.Addresses[name] = address
+		n.cluster.Addresses[name] = address
 	}
-	n.cluster = c
 	return nil
 }
 

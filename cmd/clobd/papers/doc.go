@@ -5,9 +5,9 @@
 //	               node.pem      its certificate, which names cluster and member
 //	               node.key      the key of that
 //	               ca.pem        the authority of the cluster: nobody else is trusted
-//	               ca.key        the key of that, only in the folder that began the cluster
+//	               ca.key        the key of that, in the folder that began the cluster
 //
-// Contract: a folder with member.json has all the others but ca.key. All files are the node's user's
+// Contract: a folder with member.json has all the others but ca.key. All are for the node's user
 // alone. Write replaces nothing. Without ca.key nobody can be admitted, and all else goes on.
 //
 // Read papers.go, founders.go.

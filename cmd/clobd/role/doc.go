@@ -16,10 +16,10 @@
 // writer or the follower. After a failure of the writer nothing is acknowledged. Close joins the
 // writer and the follower. The caller closes the readers of the journal, and then the journal.
 //
-// Of a member also: one writer at a time, and only while this member leads. Its Exchange is the spare
-// one, which has seen committed frames only. When the lead is lost, a writer that has applied what
-// is not committed is thrown away with its Exchange, and the spare is made anew of a checkpoint; one
-// that has not gives it back. Callers of frames whose fate is unknown are told so.
+// Of a member also: one writer at a time, and only while this member leads. Its Exchange is the
+// spare one, which has seen committed frames only. When the lead is lost, a writer that has applied
+// what is not committed is thrown away with its Exchange, and the spare is made anew of a
+// checkpoint; one that has not gives it back. Callers of frames whose fate is unknown are told so.
 //
 // Read role.go, alone.go; member.go, leading.go, replica.go, standing.go, found.go; metrics.go.
 package role

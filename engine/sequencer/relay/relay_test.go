@@ -180,7 +180,8 @@ func TestCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := commandReader{in: bufio.NewReader(far)}
-	if sizes, commands, err := r.next(); err != nil || len(sizes) != 1 || commands[0].Cash != sent.Cash {
+	sizes, commands, err := r.next()
+	if err != nil || len(sizes) != 1 || commands[0].Cash != sent.Cash {
 		t.Fatalf("%v %+v %v", sizes, commands, err)
 	}
 	far.Close()
