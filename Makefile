@@ -1,6 +1,6 @@
 # The words a developer types. `make` alone prints them.
 .DEFAULT_GOAL := help
-.PHONY: help run test quick check bench build race fuzz simulate reliability lint clean
+.PHONY: help run cluster test quick check bench build race fuzz simulate reliability lint clean
 
 GO      ?= go
 # The version stamp of the binaries. Without git, or outside a checkout, it reads "unknown".
@@ -14,6 +14,9 @@ help:
 
 run: build ## start a node with a demo catalog and a synthetic market
 	bin/clobd serve --demo --data bin/demo
+
+cluster: build ## three voters and a gateway on this machine, with the demo catalog; ^C ends it
+	exec scripts/cluster.sh
 
 test: ## the quick tests of every package; needs Go, gcc and make only
 	scripts/test.sh short

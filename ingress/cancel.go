@@ -410,10 +410,8 @@ func (s *cancels) everyWallet(c *engine.Command) []engine.Command {
 }
 
 // sweepPart enters CancelAlls as one bundle and appends the ids of what they canceled.
-func (s *cancels) sweepPart(
-	commands []engine.Command, done []engine.OrderID,
-) ([]engine.OrderID, error) {
-	calls, err := s.enterAll(commands)
+func (s *cancels) sweepPart(all []engine.Command, done []engine.OrderID) ([]engine.OrderID, error) {
+	calls, err := s.enterAll(all)
 	if err != nil {
 		return done, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
 	"clobd/scripts/openapi"
 )
@@ -61,6 +62,12 @@ func buildCaseHouse(t *testing.T, file string) (h *house) {
 		case "trouble.txt":
 			o.Verifier = auth.NewVerifier(auth.Domains(testChain)[:2])
 			o.Quarantined = func(*engine.Command) bool { return h.troubles.quarantine.Load() }
+			o.Enter = func(c *engine.Command) (*sequencer.Call, error) {
+				if h.troubles.leaderless.Load() {
+					return nil, sequencer.ErrNoLeader
+				}
+				return h.sequencer.Enter(c)
+			}
 		case "first_use.txt":
 			o.Faucet, o.LinkOnFirstUse, o.FaucetWallets = 1000*engine.Unit, true, 2
 		}

@@ -27,6 +27,7 @@ var (
 	refuseBusy    = wire.Refuse(503, "busy", "the exchange is busy, nothing was entered, send again", "")
 	refuseClosing = wire.Refuse(503, "closed", "the exchange is closing, nothing was entered",
 		"send it again once the node is back")
+	refuseNoLeader    = wire.Refuse(503, "no_leader", "no node leads, nothing was entered, send again", "")
 	refuseQuarantined = wire.Refuse(503, "quarantined", "this request is quarantined",
 		"it stopped the node once: it is taken when the operator has looked at it")
 	refuseCrowded = wire.Refuse(503, "cancel_only", engine.Rejects[engine.RejectCancelOnly].Text,
@@ -98,6 +99,8 @@ func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
 	case errors.Is(err, sequencer.ErrBusy):
 		d.metrics.busy.Inc()
 		return refuseBusy
+	case errors.Is(err, sequencer.ErrNoLeader):
+		return refuseNoLeader
 	case errors.Is(err, sequencer.ErrClosed):
 		return refuseClosing
 	case errors.Is(err, errQuarantined):

@@ -33,7 +33,8 @@ type chain struct {
 	id      string // that the next beat must carry; "" after a restart: any will do
 	last    time.Time
 	timeout time.Duration
-	firing  bool // its orders are being canceled
+	firing  bool      // its orders are being canceled
+	told    time.Time // when the node that watches was told of it
 }
 
 // heartbeats watches the heartbeats of all keys. The journal knows which keys are watched, not
@@ -45,9 +46,10 @@ type chain struct {
 // notice each other.
 type heartbeats struct {
 	*cancels
-	mutex  sync.Mutex
-	chains map[beatKey]*chain
-	open   map[beatKey]int // open sockets for orders, by key
+	mutex    sync.Mutex
+	chains   map[beatKey]*chain
+	open     map[beatKey]int // open sockets for orders, by key
+	watching bool            // this node of a cluster watches all keys; of look alone
 }
 
 // beat judges a beat and returns the id to go on with, "" without a refusal if nobody watches this
@@ -147,7 +149,7 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 	defer h.mutex.Unlock()
 	c := h.chains[k]
 	if c == nil {
-		c = &chain{newID(), now, timeout, false}
+		c = &chain{id: newID()}
 		h.chains[k] = c
 	}
 	c.last, c.timeout = now, timeout
@@ -160,7 +162,8 @@ func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	each(func(owner engine.WalletNo, key uint32, timeout engine.Time) {
-		h.chains[beatKey{owner, key}] = &chain{"", now, time.Duration(timeout) * time.Millisecond, false}
+		grace := time.Duration(timeout) * time.Millisecond
+		h.chains[beatKey{owner, key}] = &chain{last: now, timeout: grace}
 	})
 }
 
@@ -244,9 +247,54 @@ func (s *heartbeats) watch(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-look.C:
-			s.silence()
+			s.look(s.options.Now())
 		}
 	}
+}
+
+// look cancels the orders of silent keys, or tells the node that does whom this one hears.
+func (s *heartbeats) look(now time.Time) {
+	before := s.watching
+	if s.watching = s.options.Watches == nil || s.options.Watches(); s.watching {
+		s.adjust(!before, now)
+		s.silence()
+		return
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for k, c := range s.chains {
+		if s.open[k] == 0 && now.Sub(c.last) > c.timeout {
+			delete(s.chains, k) // the node that watches sees to it
+		} else if (s.open[k] > 0 || c.last.After(c.told)) && s.options.Heard(k.owner, k.key) {
+			c.told = now
+		}
+	}
+}
+
+// adjust makes the chains those of all armed keys, anew if this node has just begun to watch them.
+func (s *heartbeats) adjust(anew bool, now time.Time) {
+	if s.options.Watches == nil {
+		return // there is no other node
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	before := s.chains
+	s.chains = make(map[beatKey]*chain)
+	s.options.Board.Directory.Armed(func(o engine.WalletNo, key uint32, timeout engine.Time) {
+		k := beatKey{o, key}
+		c := before[k]
+		if c == nil || anew {
+			c = &chain{last: now}
+		}
+		c.timeout = time.Duration(timeout) * time.Millisecond
+		s.chains[k] = c
+	})
+}
+
+// Heard tells that another node has heard from a key.
+func (s *Server) Heard(owner engine.WalletNo, key uint32) {
+	s.beats.attach(beatKey{owner, key})
+	s.beats.detach(beatKey{owner, key}, s.options.Now())
 }
 
 // silence cancels the orders of the silent keys. If a Command cannot enter, the next look tries

@@ -280,3 +280,50 @@ func TestHeartbeatBusy(t *testing.T) {
 		t.Errorf("%d keys are watched", n)
 	}
 }
+
+// TestHeartbeatsOfCluster: the node that leads watches the keys of all nodes, each from when it
+// began to; the others tell it whom they hear, and cancel nothing.
+func TestHeartbeatsOfCluster(t *testing.T) {
+	var leads bool
+	var told []beatKey
+	h := newHouse(t, func(o *Options) {
+		o.Watches = func() bool { return leads }
+		o.Heard = func(owner engine.WalletNo, key uint32) bool {
+			told = append(told, beatKey{owner, key})
+			return true
+		}
+	})
+	address := engine.Address{1}
+	h.submit(engine.Command{Kind: engine.Deposit, Address: address, Cash: 1})
+	owner, _ := h.board.Directory.Wallet(address)
+	k, beats := beatKey{owner, 3}, &h.server.beats
+	arm := engine.Command{Kind: engine.Arm, Owner: owner, Key: k.key, Expiry: 15_000}
+	h.submit(arm)
+	now := time.Unix(h.now(), 0)
+	beats.start(k, beatTimeout, now)
+	beats.look(now.Add(time.Second))
+	if beats.look(now.Add(2 * time.Second)); len(told) != 1 || told[0] != k {
+		t.Errorf("told of %v", told)
+	}
+	if beats.look(now.Add(time.Minute)); len(beats.chains) != 0 {
+		t.Errorf("%d chains of a key that is silent here", len(beats.chains))
+	}
+	leads = true // the key was never heard here, and has its full timeout
+	beats.look(now.Add(time.Minute))
+	if keys := beats.silent(now.Add(time.Minute + beatTimeout - 1)); keys != nil {
+		t.Errorf("silent too early: %v", keys)
+	}
+	h.server.Heard(k.owner, k.key)
+	beats.chains[k].last = now.Add(time.Minute + 10*time.Second)
+	if keys := beats.silent(now.Add(time.Minute + 20*time.Second)); keys != nil {
+		t.Errorf("silent although another node heard: %v", keys)
+	}
+	if keys := beats.silent(now.Add(time.Minute + 25*time.Second)); len(keys) != 1 || keys[0] != k {
+		t.Errorf("silent: %v", keys)
+	}
+	arm.Expiry = 0
+	h.submit(arm)
+	if beats.look(now.Add(2 * time.Minute)); len(beats.chains) != 0 {
+		t.Errorf("%d chains after another node has disarmed the key", len(beats.chains))
+	}
+}

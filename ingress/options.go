@@ -51,6 +51,10 @@ type Options struct {
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
 	JournalID uint64
+	// Watches reports whether this node of a cluster watches the heartbeats of all keys; Heard tells
+	// the one that does of a key. Both are nil for a node that is alone.
+	Watches func() bool
+	Heard   func(owner engine.WalletNo, key uint32) bool
 
 	Keyring  *auth.Keyring
 	Verifier *auth.Verifier

@@ -166,14 +166,10 @@ func (s *Server) Attach(o Options) error {
 		panic("BUG: Attach to a server that is ready")
 	}
 	s.options.Enter, s.options.EnterAll, s.options.Board = o.Enter, o.EnterAll, o.Board
-	s.options.Public, s.options.Account = o.Public, o.Account
-	s.options.Market, s.options.User = o.Market, o.User
-	s.options.Past, s.options.Request = o.Past, o.Request
-	s.options.Moved, s.options.Await = o.Moved, o.Await
-	s.options.JournalID = o.JournalID
-	if o.Quarantined != nil {
-		s.options.Quarantined = o.Quarantined
-	}
+	s.options.Public, s.options.Account, s.options.Market = o.Public, o.Account, o.Market
+	s.options.User, s.options.Past, s.options.Request = o.User, o.Past, o.Request
+	s.options.Moved, s.options.Await, s.options.JournalID = o.Moved, o.Await, o.JournalID
+	s.options.Watches, s.options.Heard = o.Watches, o.Heard
 	s.attached = true
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 type troubles struct {
 	quarantine atomic.Bool // no Command may enter
 	index      atomic.Bool // it cannot be read
+	leaderless atomic.Bool // no node of the cluster leads
 }
 
 // trouble carries out what scripts of a node in trouble are made of:
@@ -24,6 +25,7 @@ type troubles struct {
 //	hanging COMMAND...  the command, while the disk hangs
 //	full COMMAND...     the command, while no place is left between the door and the engine
 //	quarantine BOOL | broken BOOL    no Command may enter; the index cannot be read
+//	leaderless BOOL     no node of the cluster leads
 //	rest TRADER N       N orders of the trader's that rest
 //	outdate TRADER      as many judged orders as make the engine forget the first of them
 //	close               the engine stops for good
@@ -60,6 +62,8 @@ func (h *house) trouble(command string, o *words, lines []string) string {
 		h.troubles.quarantine.Store(o.list[0] == "true")
 	case "broken":
 		h.troubles.index.Store(o.list[0] == "true")
+	case "leaderless":
+		h.troubles.leaderless.Store(o.list[0] == "true")
 	case "rest":
 		n, _ := strconv.Atoi(o.list[1])
 		h.enterMany(o.list[0], n, engine.GTC)

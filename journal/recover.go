@@ -151,6 +151,21 @@ func (j *Journal) begin(
 	return empty(fresh), nil, skipped
 }
 
+// Newest makes a State of the newest good checkpoint of j, or an empty one, and tells of which
+// frame it is. Frames may be appended meanwhile.
+func Newest(ctx context.Context, j *Journal, fresh func() *State) (
+	s *State, head engine.Head, err error) {
+	if !j.gate.Enter() {
+		return nil, head, ErrClosed
+	}
+	defer j.gate.Leave()
+	s, from, _ := j.begin(ctx, fresh)
+	if from != nil {
+		head = from.Head
+	}
+	return s, head, ctx.Err()
+}
+
 func empty(fresh func() *State) *State {
 	s := fresh()
 	s.Exchange = engine.NewExchange(s.Seed)

@@ -45,6 +45,8 @@ func (n *node) adminServer() *http.Server {
 	mux.HandleFunc("/admin/scrub", guarded(n.posted(func(w http.ResponseWriter, r *http.Request) {
 		n.scrubber.route(w, r)
 	})))
+	mux.HandleFunc("/cluster", membership{n}.clusterRoute)
+	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(membership{n}.stepDownRoute)))
 	profileRoutes(mux, guarded)
 	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
 		Recent: n.recent, Bearer: n.bearer, Refuse: writes})
@@ -70,6 +72,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		Lag        uint64      `json:"followerLag"`
 		Disk       *diskStatus `json:"disk,omitempty"`
 		Scrub      *scrubNote  `json:"scrub,omitempty"`
+		*inCluster
 	}{Durability: n.Durability, Version: version}
 	serving, found := n.ready.Load(), n.watchman.look(time.Now())
 	told.Reasons, told.Warnings = found.reasons, found.warnings
@@ -82,8 +85,19 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		s := n.role.Follower.Status()
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 		told.Scrub = n.scrubber.status()
+		if s := n.role.Standing(); s != nil {
+			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag}
+		}
 	}
 	json.NewEncoder(w).Encode(told)
+}
+
+// inCluster is what a cluster's member adds.
+type inCluster struct {
+	Role   string `json:"role"`
+	Leader string `json:"leader"`
+	Term   uint64 `json:"term"`
+	Lag    uint64 `json:"lag"`
 }
 
 type checkpoint struct {

@@ -120,6 +120,10 @@ func (n *node) backupRoute(w http.ResponseWriter, r *http.Request) {
 			`send {"to":"/folder/to/be/made"}, and "keys":"true" for master.key`})
 		return
 	}
+	if n.cluster != nil { // it would answer for what it has forgotten
+		tell(w, http.StatusConflict, problem{"no copy of a cluster's member", "the others are its copies"})
+		return
+	}
 	if !n.backing.TryLock() {
 		tell(w, http.StatusServiceUnavailable, problem{"another backup is being made",
 			"wait until it is done"})

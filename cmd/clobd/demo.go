@@ -15,7 +15,7 @@ const demoMarkets = 8
 
 // startDemo starts the bots. The returned function stops them and waits for their end.
 func (n *node) startDemo(ctx context.Context) (stop func()) {
-	if !n.Demo {
+	if !n.Demo || n.cluster != nil {
 		return func() {}
 	}
 	var markets []engine.Listing

@@ -16,7 +16,7 @@ import (
 
 // lister enters the markets that the catalog opens and closes.
 type lister struct {
-	role   *role.Alone
+	role   *role.Role
 	poison *poisonFolder
 	space  *disk.Space
 	log    *slog.Logger
@@ -32,8 +32,8 @@ func (l *lister) list(listings []engine.Listing) error {
 	}
 	refused := map[engine.Condition]string{}
 	var room error
-	const atOnce = 1024 // well below the ring's slots, so that it never fills
-	for len(listings) > 0 {
+	const atOnce = 1024                       // well below the ring's slots, so that it never fills
+	for l.role.Leads() && len(listings) > 0 { // a leader that begins lists everything
 		part := listings[:min(atOnce, len(listings))]
 		listings = listings[len(part):]
 		var calls []entered
@@ -89,7 +89,7 @@ func (l *lister) listed(asked *engine.Listing) bool {
 func (l *lister) closeMarkets(conditions []engine.Condition) error {
 	for _, condition := range conditions {
 		m := l.role.Board.Directory.Condition(condition)
-		if m == nil || m.State == engine.Closed || m.State == engine.Settled {
+		if !l.role.Leads() || m == nil || m.State == engine.Closed || m.State == engine.Settled {
 			continue
 		}
 		receipt, err := l.role.Submit(&engine.Command{Kind: engine.SetState, Market: m.No,

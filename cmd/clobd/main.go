@@ -33,6 +33,7 @@ type commands struct {
 	Doctor     doctorCommand     `cmd:"" help:"Tell what this machine will carry, what a node cannot promise on it, and what to change."`
 	Secret     secretCommand     `cmd:"" help:"Change the master secret that API keys derive from, while the node runs."`
 	Tail       tailCommand       `cmd:"" help:"Print the changes of markets as they come, and go on by itself after a break."`
+	Cluster    clusterCommand    `cmd:"" help:"Several machines that keep one exchange: make a cluster, look at it, hand the lead over."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

@@ -54,7 +54,9 @@ type node struct {
 	source   *source.Source
 	lister   *lister
 	values   *gamma.Values
-	role     *role.Alone
+	cluster  *role.Cluster // nil: the node is alone
+	led      chan struct{} // has a token when this node has begun to lead
+	role     *role.Role
 	index    *history.Index
 	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
 	space    *disk.Space
@@ -93,7 +95,8 @@ func runNode(ctx context.Context, s *settings) error {
 	}
 	for {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
-			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8)}
+			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8),
+			led: make(chan struct{}, 1)}
 		n.watches = newStopwatches(n.metrics)
 		err := n.run(ctx)
 		if !n.remade.Load() || ctx.Err() != nil {
@@ -114,6 +117,9 @@ func (n *node) run(ctx context.Context) error {
 	stopGathering := n.keepGathering(ctx, gatherEvery)
 	go n.watchman.keep(ctx)
 	go n.record(ctx)
+	if n.cluster != nil {
+		go membership{n}.listAsLeader(ctx)
+	}
 	if n.ScrubInterval > 0 {
 		go n.scrubber.follow(ctx, n.ScrubInterval)
 	}
@@ -123,6 +129,7 @@ func (n *node) run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		n.log.Info("stopping", "sequence", n.role.Board.Sequence())
+		membership{n}.handOver()
 	case err = <-n.failed:
 		n.log.Error("failed", "error", err)
 	}
@@ -136,8 +143,8 @@ func (n *node) run(ctx context.Context) error {
 // start runs the steps from nothing to ready, and looks at ctx and at failures between them.
 func (n *node) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		n.readProfiles, n.readLimits, n.checkCatalog, n.claimFolder, n.listen, n.watchSpace, n.recover,
-		n.openCatalog, n.gather, n.begin, n.open} {
+		n.readProfiles, n.readLimits, n.checkCatalog, membership{n}.readCluster, n.claimFolder, n.listen,
+		n.watchSpace, n.recover, n.openCatalog, n.gather, n.begin, n.open} {
 		if err := step(ctx); err != nil {
 			return errors.Join(n.first(), err)
 		}
@@ -265,7 +272,7 @@ func (n *node) recover(ctx context.Context) error {
 		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,
-		Metrics: n.metrics, Log: n.log})
+		Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {

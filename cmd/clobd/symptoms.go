@@ -119,7 +119,7 @@ func (w *watchman) orders() {
 	case rate > 0:
 		w.warn("clobd_sequencer_busy_total", "the ring was full: %.1f requests a second were refused",
 			rate)
-	case c.Depth*ringShare >= c.Slots:
+	case c.Slots > 0 && c.Depth*ringShare >= c.Slots:
 		w.warn("clobd_sequencer_ring_depth", "%d of %d slots of the ring are taken", c.Depth, c.Slots)
 	}
 	if rate := w.turned.rate(w.now, w.turnedAway); rate > attackRate {
@@ -157,6 +157,9 @@ func (w *watchman) storage() {
 		w.warn("clobd_disk_state", "the disk is full: only cancels are taken")
 	case disk.Low:
 		w.warn("clobd_disk_state", "the disk gets full: no checkpoints are written")
+	}
+	if s := w.role.Standing(); s != nil && s.Leader == "" {
+		w.warn("clobd_cluster_leader_known", "no node leads: reads are answered, writes wait")
 	}
 	// Everybody may read what is said here, so causes, which name paths and addresses, are in the log.
 	if w.index.History.Failed() != nil {

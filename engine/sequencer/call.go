@@ -2,6 +2,7 @@ package sequencer
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,11 +22,11 @@ const (
 //	Enter ─► waiting ──answer──► answered ──► the caller reads the answer and recycles
 //	            └────timeout───► abandoned ─► the committer drops the answer and recycles
 type Call struct {
-	sequencer *Sequencer
-	state     atomic.Uint32
-	wake      chan struct{} // one token: the answer is there
-	timer     *time.Timer
-	entered   time.Time // when Enter was called
+	calls   *Calls
+	state   atomic.Uint32
+	wake    chan struct{} // one token: the answer is there
+	timer   *time.Timer
+	entered time.Time // when Enter was called
 
 	// Written by the answerer before the compare-and-swap, read by the caller after the wake.
 	receipt  engine.Receipt
@@ -36,6 +37,52 @@ type Call struct {
 	// A copy of the Command's Proof, so that the caller may reuse its bytes. The frame points into
 	// this copy: recycle the Call only after its frame is encoded and published.
 	proof [engine.ProofMax]byte
+}
+
+// Calls is a pool of Calls. A Sequencer has one of its own; another one is for who takes Commands
+// and lets a Sequencer elsewhere have them.
+type Calls struct {
+	timeout  time.Duration
+	timeouts atomic.Uint64
+	pool     sync.Pool
+}
+
+// NewCalls makes a pool of Calls that wait at most so long for their answers.
+func NewCalls(timeout time.Duration) *Calls {
+	p := &Calls{timeout: timeout}
+	p.pool.New = func() any {
+		c := &Call{calls: p, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+		c.timer.Stop()
+		return c
+	}
+	return p
+}
+
+// Prepare returns a Call that waits for the answer to a Command, and makes to a copy of that
+// Command which may be used until the Call is answered. Who prepares a Call answers it, once.
+func (p *Calls) Prepare(to, c *engine.Command) *Call {
+	call := p.prepare(c)
+	*to = *c
+	to.Proof = call.proof[:len(c.Proof)]
+	return call
+}
+
+// prepare gets a Call from the pool and copies the Proof of c into it.
+func (p *Calls) prepare(c *engine.Command) *Call {
+	if len(c.Proof) > engine.ProofMax {
+		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
+	}
+	call := p.pool.Get().(*Call)
+	call.state.Store(waiting)
+	call.entered = time.Now()
+	copy(call.proof[:], c.Proof)
+	return call
+}
+
+// Answer hands a Receipt and the orders that were canceled, or an error, to who waits.
+func (c *Call) Answer(r engine.Receipt, canceled []engine.OrderID, err error) {
+	c.canceled = canceled
+	c.answer(r, err)
 }
 
 // Answered reports whether Wait would return at once.
@@ -101,7 +148,7 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 // wait waits for the answer, for at most Options.Timeout or not at all if late, and recycles the
 // Call. After ErrTimeout the Call belongs to the answerer.
 func (c *Call) wait(late bool) (engine.Receipt, Placed, error) {
-	d := c.sequencer.options.Timeout
+	d := c.calls.timeout
 	if late {
 		d = 0
 	}
@@ -111,7 +158,7 @@ func (c *Call) wait(late bool) (engine.Receipt, Placed, error) {
 		c.timer.Stop()
 	case <-c.timer.C:
 		if c.state.CompareAndSwap(waiting, abandoned) {
-			c.sequencer.counters.timeouts.Add(1)
+			c.calls.timeouts.Add(1)
 			return engine.Receipt{}, Placed{}, ErrTimeout
 		}
 		<-c.wake // the answer came together with the timeout
@@ -123,7 +170,7 @@ func (c *Call) wait(late bool) (engine.Receipt, Placed, error) {
 
 func (c *Call) recycle() {
 	c.canceled, c.spent = nil, Spent{}
-	c.sequencer.calls.Put(c)
+	c.calls.pool.Put(c)
 }
 
 // answer hands the Receipt, or the error, to the parked caller. It never blocks.

@@ -54,10 +54,10 @@ func (t *stages) of(c *Call) Spent {
 
 // counters are the live form of Counters.
 type counters struct {
-	mutex          sync.Mutex
-	total          Counters // what the committer counts
-	_              [line]byte
-	busy, timeouts atomic.Uint64
+	mutex sync.Mutex
+	total Counters // what the committer counts
+	_     [line]byte
+	busy  atomic.Uint64
 }
 
 // count adds a durable batch. The committer calls it once per batch, before it answers the callers.
@@ -128,7 +128,7 @@ func (s *Sequencer) Counters() Counters {
 	c.mutex.Lock()
 	total := c.total
 	c.mutex.Unlock()
-	total.Busy, total.Timeouts, total.Depth = c.busy.Load(), c.timeouts.Load(), s.ring.depth()
+	total.Busy, total.Timeouts, total.Depth = c.busy.Load(), s.calls.timeouts.Load(), s.ring.depth()
 	total.Slots = uint64(len(s.ring.slots))
 	// The ring is asked last: what was answered above had entered before.
 	total.Waiting = s.ring.entered() - total.Answered

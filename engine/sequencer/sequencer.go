@@ -19,6 +19,8 @@ var (
 	ErrBusy = errors.New("sequencer is busy")
 	// ErrClosed: the Sequencer is closing, or has failed. Nothing was entered.
 	ErrClosed = errors.New("sequencer is closed")
+	// ErrNoLeader is the ErrClosed of a cluster's member: nobody is known who would take Commands.
+	ErrNoLeader = fmt.Errorf("no leader: %w", ErrClosed)
 	// ErrTimeout: the Command was entered and is not yet durable. Its outcome is unknown.
 	ErrTimeout = errors.New("no answer in time: outcome unknown")
 	// ErrUnknown: the Command was entered and the Sequencer failed before it was durable. Its
@@ -55,6 +57,9 @@ type Options struct {
 	Batch int
 	// Timeout is how long Submit waits for its answer; default 10 s.
 	Timeout time.Duration
+	// Refusal is the error of Commands that nobody has applied when the Sequencer fails: ErrClosed,
+	// the default, or an error that wraps it.
+	Refusal error
 	// Now returns the Time of a batch. Only the matcher calls it. Default: NewClock(Head.Time).
 	Now func() engine.Time
 	// Poison, if set, is called for a panic in Apply before the Sequencer fails.
@@ -81,6 +86,7 @@ func (o Options) withDefaults() Options {
 	o.Batch = cmp.Or(o.Batch, engine.FrameCommands)
 	o.Epoch = cmp.Or(o.Epoch, o.Head.Epoch+1)
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.Refusal = cmp.Or(o.Refusal, ErrClosed)
 	if o.Now == nil {
 		o.Now = NewClock(o.Head.Time)
 	}
@@ -128,7 +134,7 @@ type Sequencer struct {
 	board    *view.Board
 	journal  Journal
 	ring     *ring[entered]
-	calls    sync.Pool // of *Call
+	calls    *Calls
 
 	// Batches pass in order from one goroutine to the next, and back. Each channel has room for all
 	// batches, so only the matcher ever waits: for a free batch.
@@ -186,6 +192,7 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 		board:    b,
 		journal:  j,
 		ring:     newRing[entered](o.Ring),
+		calls:    NewCalls(o.Timeout),
 		free:     make(chan *Batch, o.Frames),
 		applied:  make(chan *Batch, o.Frames),
 		appended: make(chan *Batch, o.Frames),
@@ -197,11 +204,6 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 	}
 	s.alarm = time.AfterFunc(time.Hour, s.ringAlarm)
 	s.alarm.Stop()
-	s.calls.New = func() any {
-		c := &Call{sequencer: s, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-		c.timer.Stop()
-		return c
-	}
 	for range o.Frames {
 		s.free <- newBatch(o)
 	}
@@ -226,10 +228,10 @@ func (s *Sequencer) Enter(c *engine.Command) (*Call, error) {
 	limit := s.limit(c)
 	// Prepare the Call before the claim: between claim and publish, every later slot waits for
 	// this one.
-	call := s.prepare(c)
+	call := s.calls.prepare(c)
 	position, err := s.claim(1, limit)
 	if err != nil {
-		s.calls.Put(call)
+		s.calls.pool.Put(call)
 		return nil, err
 	}
 	defer s.hold(position)
@@ -245,12 +247,12 @@ func (s *Sequencer) EnterAll(commands []engine.Command, calls []*Call) error {
 	limit, n := uint64(len(s.ring.slots)), uint64(len(commands))
 	for i := range commands {
 		limit = min(limit, s.limit(&commands[i]))
-		calls[i] = s.prepare(&commands[i])
+		calls[i] = s.calls.prepare(&commands[i])
 	}
 	position, err := s.claim(n, limit)
 	if err != nil {
 		for _, call := range calls {
-			s.calls.Put(call)
+			s.calls.pool.Put(call)
 		}
 		return err
 	}
@@ -269,18 +271,6 @@ func (s *Sequencer) limit(c *engine.Command) uint64 {
 		limit -= limit / 8 // the last eighth is for cancels and operators' Commands
 	}
 	return limit
-}
-
-// prepare gets a Call from the pool and copies the Proof of c into it.
-func (s *Sequencer) prepare(c *engine.Command) *Call {
-	if len(c.Proof) > engine.ProofMax {
-		panic(fmt.Sprintf("BUG: proof of %d bytes", len(c.Proof)))
-	}
-	call := s.calls.Get().(*Call)
-	call.state.Store(waiting)
-	call.entered = time.Now()
-	copy(call.proof[:], c.Proof)
-	return call
 }
 
 func (s *Sequencer) claim(n, limit uint64) (uint64, error) {
@@ -341,7 +331,7 @@ func (s *Sequencer) Run() error {
 func (s *Sequencer) refuse() {
 	for s.ring.wait() {
 		if e := s.ring.peek(0); e != nil { // nil after a late alarm
-			e.call.answer(engine.Receipt{}, ErrClosed)
+			e.call.answer(engine.Receipt{}, s.options.Refusal)
 			s.ring.release(1)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 
@@ -40,14 +41,19 @@ type Core struct {
 
 	lead    *Lead // nil: this member may not append
 	leader  bool
+	follows uint64 // the member that leads, 0 if none is known
 	term    uint64
 	last    uint64 // index of the last entry handed out to be written
 	applied uint64
 	own     uint64 // term of the last entry applied
 	changed uint64 // index of the last change of members in the log
 	conf    *pb.ConfState
+	names   map[uint64]string // of the members, as they were admitted
 	failed  error
 }
+
+// Message is what members send each other.
+type Message = pb.Message
 
 // Work is what a Core wants done.
 type Work struct {
@@ -90,7 +96,7 @@ func NewCore(o CoreOptions) (*Core, error) {
 		return nil, fmt.Errorf("member %d: %w", o.ID, err)
 	}
 	c := &Core{ID: o.ID, storage: s, propose: o.propose, term: s.hard.GetTerm(), last: s.last.Index,
-		applied: s.hard.GetCommit(), conf: s.conf}
+		applied: s.hard.GetCommit(), conf: s.conf, names: s.names}
 	if c.propose == nil {
 		c.propose = c.take
 	}
@@ -121,6 +127,30 @@ func (c *Core) Step(m *pb.Message) {
 // Unreachable tells that messages to a member get lost.
 func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
 
+// Forget tells that the process of a member is gone. If that one led, it leads no more for this
+// member, which then votes for others at once. Forget reports whether nobody leads now, and how
+// many other voters should campaign before this one does: if all began together nobody would win.
+// A member that still hears the leader refuses them all.
+func (c *Core) Forget(id uint64) (before int, leaderless bool) {
+	voters := c.conf.GetVoters()
+	if c.raw.BasicStatus().Lead == id && id != c.ID {
+		_ = c.raw.ForgetLeader()
+	}
+	for _, v := range voters {
+		if v != id && v < c.ID {
+			before++
+		}
+	}
+	return before, c.raw.BasicStatus().Lead == raft.None && slices.Contains(voters, c.ID)
+}
+
+// Campaign begins an election, unless a leader is known.
+func (c *Core) Campaign() {
+	if c.raw.BasicStatus().Lead == raft.None {
+		_ = c.raw.Campaign()
+	}
+}
+
 // Transfer hands the leadership over to another voter, if this member leads and that one keeps up.
 func (c *Core) Transfer(to uint64) { c.raw.TransferLeader(to) }
 
@@ -139,6 +169,16 @@ var ErrChange = errors.New("the members cannot be changed now")
 // the change before it is committed. Whether a learner has enough to be promoted is for the caller
 // to judge: Match tells.
 func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
+	return c.change(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
+}
+
+// Admit is Change for a new learner that says what it is called and where it is.
+func (c *Core) Admit(id uint64, name string) error {
+	return c.change(&pb.ConfChange{Type: AddLearner.Enum(), NodeId: new(id), Context: []byte(name)})
+}
+
+func (c *Core) change(change *pb.ConfChange) error {
+	what, id := change.GetType(), change.GetNodeId()
 	if c.lead == nil || c.changed > c.applied {
 		return ErrChange
 	}
@@ -154,8 +194,7 @@ func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
 	case what == Remove && votes && len(voters) == 1:
 		return fmt.Errorf("%w: %d is the last voter", ErrChange, id)
 	}
-	err := c.raw.ProposeConfChange(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
-	if err != nil {
+	if err := c.raw.ProposeConfChange(change); err != nil {
 		return fmt.Errorf("%w: %w", ErrChange, err)
 	}
 	c.changed = math.MaxUint64 // Ready knows the entry
@@ -199,6 +238,7 @@ func (c *Core) Ready() (w Work, err error) {
 		}
 		if rd.SoftState != nil {
 			c.leader = rd.SoftState.RaftState == raft.StateLeader
+			c.follows = rd.SoftState.Lead
 		}
 		if c.lead != nil && (!c.leader || c.lead.Term != c.term) {
 			c.close(ErrLost)
@@ -276,6 +316,7 @@ func (c *Core) commit(m *pb.Message) {
 			return
 		}
 		c.conf = c.raw.ApplyConfChange(change)
+		name(c.names, change)
 	}
 	for _, r := range m.GetResponses() {
 		_ = c.raw.Step(r)
@@ -319,7 +360,8 @@ type Standing struct {
 	Leads            bool
 	Last, Applied    uint64 // indexes
 	Voters, Learners []uint64
-	Head             engine.Head // of the frames committed
+	Names            map[uint64]string // of members that said what they are called
+	Head             engine.Head       // of the frames committed
 }
 
 // Standing says how this member sees the cluster.
@@ -328,8 +370,22 @@ func (c *Core) Standing() Standing {
 	_, head := c.storage.agreed.Committed()
 	return Standing{ID: c.ID, Term: b.HardState.GetTerm(), Leader: b.Lead, Leads: c.leader,
 		Last: c.last, Applied: c.applied, Head: head, Voters: c.conf.GetVoters(),
-		Learners: c.conf.GetLearners()}
+		Learners: c.conf.GetLearners(), Names: maps.Clone(c.names)}
 }
+
+// Successor is the voter that has most of the log, and has been heard of lately; 0: there is none.
+func (c *Core) Successor() (best uint64) {
+	most := uint64(0)
+	for id, p := range c.raw.Status().Progress {
+		if id != c.ID && !p.IsLearner && p.RecentActive && (best == 0 || p.Match > most) {
+			best, most = id, p.Match
+		}
+	}
+	return best
+}
+
+// known is the leader, 0 if none is known, and the term.
+func (c *Core) known() [2]uint64 { return [2]uint64{c.follows, c.term} }
 
 // Match is how far the log of a member is known to be that of this one, which leads; 0 if it is
 // unknown.
@@ -340,13 +396,38 @@ func (c *Core) Match(id uint64) uint64 {
 	return 0
 }
 
+// Founder is one of the first members of a cluster.
+type Founder struct {
+	ID     uint64
+	Name   string // what it is called and where it is; the cluster keeps it and does not read it
+	Learns bool   // it has no vote
+}
+
 // Genesis are the first words of a cluster, whose first voters have equal journals that end with
 // head, and the Ballot with which all of them begin: for journal.Enroll.
-func Genesis(head engine.Head, voters ...uint64) (
-	words []journal.Entry, b journal.Ballot, err error) {
-	b = journal.Ballot{Term: max(1, head.Epoch), Commit: head.Frame + uint64(len(voters))}
+func Genesis(head engine.Head, voters ...uint64) ([]journal.Entry, journal.Ballot, error) {
+	founders := make([]Founder, len(voters))
 	for i, id := range voters {
-		data, err := proto.Marshal(&pb.ConfChange{Type: Promote.Enum(), NodeId: new(id)})
+		founders[i].ID = id
+	}
+	return Found(head, founders)
+}
+
+// Found is Genesis for members with names. Only one of them needs the journal, the words and the
+// Ballot: it leads until another voter has them. The others may begin as those do who join later.
+func Found(head engine.Head, founders []Founder) (
+	words []journal.Entry, b journal.Ballot, err error) {
+	b = journal.Ballot{Term: max(1, head.Epoch), Commit: head.Frame + uint64(len(founders))}
+	for i, f := range founders {
+		what := Promote
+		if f.Learns {
+			what = AddLearner
+		}
+		change := &pb.ConfChange{Type: what.Enum(), NodeId: new(f.ID)}
+		if f.Name != "" {
+			change.Context = []byte(f.Name)
+		}
+		data, err := proto.Marshal(change)
 		if err != nil {
 			return nil, b, err
 		}

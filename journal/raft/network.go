@@ -11,6 +11,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -28,7 +30,12 @@ type NetworkOptions struct {
 	Receive func(m *pb.Message)
 	// Unreachable is called when messages to a member got lost; nil: nobody wants to know.
 	Unreachable func(id uint64)
-	Log         *slog.Logger // not nil
+	// Gone is called while the machine of a member says that nobody listens there: its process has
+	// ended; nil: nobody wants to know.
+	Gone func(id uint64)
+	// Stream takes a connection that a member has opened with Dial, and closes it; nil: none is taken.
+	Stream func(from uint64, c net.Conn)
+	Log    *slog.Logger // not nil
 }
 
 // Network carries messages between members, on one connection in each direction between two of
@@ -50,7 +57,11 @@ type route struct {
 	address string
 	queue   chan *pb.Message
 	gone    chan struct{}
+	bytes   atomic.Uint64 // of the messages sent
 }
+
+// streams is the protocol of connections that carry no messages, as TLS names it.
+const streams = "clobd-stream"
 
 const (
 	// queued bounds the messages that wait for a connection to one member.
@@ -93,7 +104,8 @@ func (n *Network) Route(id uint64, address string) {
 	if n.closed || address == "" || id == n.o.ID {
 		return
 	}
-	r := &route{id, address, make(chan *pb.Message, queued), make(chan struct{})}
+	r := &route{id: id, address: address, queue: make(chan *pb.Message, queued),
+		gone: make(chan struct{})}
 	n.members[id] = r
 	n.joined.Go(func() { n.carry(r) })
 }
@@ -113,6 +125,27 @@ func (n *Network) Send(m *pb.Message) {
 	}
 }
 
+// Sent is how many bytes of messages went to a member.
+func (n *Network) Sent(id uint64) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r := n.members[id]; r != nil {
+		return r.bytes.Load()
+	}
+	return 0
+}
+
+// Dial opens a connection to a member that its Stream gets. Both ends have proved who they are.
+func (n *Network) Dial(id uint64) (net.Conn, error) {
+	n.mu.Lock()
+	r := n.members[id]
+	n.mu.Unlock()
+	if r == nil {
+		return nil, fmt.Errorf("no way to member %d is known", id)
+	}
+	return n.connect(r, streams)
+}
+
 func (n *Network) lost(r *route) {
 	if n.o.Unreachable != nil {
 		n.o.Unreachable(r.id)
@@ -126,6 +159,8 @@ func (n *Network) carry(r *route) {
 		if err == nil {
 			err = n.stream(r, c)
 			n.forget(c)
+		} else if errors.Is(err, syscall.ECONNREFUSED) && n.o.Gone != nil {
+			n.o.Gone(r.id)
 		}
 		select {
 		case <-r.gone:
@@ -139,12 +174,9 @@ func (n *Network) carry(r *route) {
 	}
 }
 
-// dial connects to a member, and makes sure that it is that one.
+// dial connects to a member for messages, until the Network closes.
 func (n *Network) dial(r *route) (net.Conn, error) {
-	t := n.o.TLS.Clone()
-	t.ServerName, t.MinVersion = MemberName(n.o.Cluster, r.id), tls.VersionTLS13
-	d := &net.Dialer{Timeout: dialTime}
-	c, err := tls.DialWithDialer(d, "tcp", r.address, t)
+	c, err := n.connect(r)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +186,26 @@ func (n *Network) dial(r *route) (net.Conn, error) {
 	return c, nil
 }
 
-// stream writes what is queued until something fails. What comes together is sent together.
+// connect connects to a member, and makes sure that it is that one.
+func (n *Network) connect(r *route, protocols ...string) (net.Conn, error) {
+	t := n.o.TLS.Clone()
+	t.ServerName, t.MinVersion = MemberName(n.o.Cluster, r.id), tls.VersionTLS13
+	t.NextProtos = protocols
+	c, err := tls.DialWithDialer(&net.Dialer{Timeout: dialTime}, "tcp", r.address, t)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// stream writes what is queued until something fails. What comes together is sent together. The
+// other end sends nothing: a read ends when its process does, long before a write fails.
 func (n *Network) stream(r *route, c net.Conn) error {
+	broken := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(c, make([]byte, 1))
+		broken <- fmt.Errorf("the member hangs up: %w", err)
+	}()
 	w := bufio.NewWriterSize(c, buffered)
 	var buf []byte
 	put := func(m *pb.Message) (err error) {
@@ -163,12 +213,14 @@ func (n *Network) stream(r *route, c net.Conn) error {
 			return err
 		}
 		binary.LittleEndian.PutUint32(buf, uint32(len(buf)-4))
+		r.bytes.Add(uint64(len(buf)))
 		_, err = w.Write(buf)
 		return err
 	}
 	for {
 		var err error
 		select {
+		case err = <-broken:
 		case m := <-r.queue:
 			if err = c.SetWriteDeadline(time.Now().Add(sendTime)); err == nil {
 				err = put(m)
@@ -199,6 +251,7 @@ func (n *Network) stream(r *route, c net.Conn) error {
 func (n *Network) Serve(l net.Listener) error {
 	t := n.o.TLS.Clone()
 	t.ClientAuth, t.MinVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS13
+	t.NextProtos = []string{streams}
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -244,7 +297,11 @@ func (n *Network) receive(c *tls.Conn) error {
 	if err := c.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	names := c.ConnectionState().PeerCertificates[0].DNSNames
+	state := c.ConnectionState()
+	names := state.PeerCertificates[0].DNSNames
+	if state.NegotiatedProtocol == streams {
+		return n.hand(c, names)
+	}
 	in := bufio.NewReaderSize(c, buffered)
 	from := uint64(0)
 	var buf []byte
@@ -273,6 +330,19 @@ func (n *Network) receive(c *tls.Conn) error {
 		}
 		n.o.Receive(m)
 	}
+}
+
+// hand hands a connection to Stream.
+func (n *Network) hand(c net.Conn, names []string) error {
+	for _, name := range names {
+		var id uint64
+		_, err := fmt.Sscanf(name, "member-%d.", &id)
+		if err == nil && name == MemberName(n.o.Cluster, id) && n.o.Stream != nil {
+			n.o.Stream(id, c)
+			return nil
+		}
+	}
+	return errStranger
 }
 
 // keep adds an open connection to those that Close closes. If serve is not nil, keep calls it in a

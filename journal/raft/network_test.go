@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/binary"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -192,5 +193,88 @@ func TestStrangers(t *testing.T) {
 	}
 	if len(got) > 0 {
 		t.Errorf("member 1 heard what was for member 3: %v", <-got)
+	}
+}
+
+// TestStream: a member's connection for something else than messages reaches the other one, which
+// knows who it is; one that no certificate of the cluster vouches for does not.
+func TestStream(t *testing.T) {
+	a, other := newAuthority(t), newAuthority(t)
+	from := make(chan uint64, 1)
+	n := NewNetwork(NetworkOptions{ID: 1, Cluster: clusterID, TLS: a.member(clusterID, 1),
+		Stream: func(id uint64, c net.Conn) {
+			from <- id
+			io.Copy(c, c)
+		}, Log: slog.New(slog.DiscardHandler)})
+	address := listen(t, n)
+	dial := func(s *tls.Config) (net.Conn, error) {
+		x := NewNetwork(NetworkOptions{ID: 2, Cluster: clusterID, TLS: s,
+			Log: slog.New(slog.DiscardHandler)})
+		t.Cleanup(x.Close)
+		x.Route(1, address)
+		return x.Dial(1)
+	}
+	c, err := dial(a.member(clusterID, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	word := []byte("word")
+	if _, err := c.Write(word); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, word); err != nil || string(word) != "word" || <-from != 2 {
+		t.Errorf("%q %v", word, err)
+	}
+	stranger := other.member(clusterID, 2)
+	stranger.RootCAs = a.pool
+	for name, s := range map[string]*tls.Config{"another authority": stranger,
+		"another cluster": a.member(clusterID+1, 2)} {
+		c, err := dial(s)
+		if err != nil {
+			continue // TLS 1.3 may tell only at the first read
+		}
+		if _, err := c.Read(word); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+		c.Close()
+	}
+	if len(from) > 0 {
+		t.Errorf("member %d has a stream", <-from)
+	}
+}
+
+// TestGone: a machine that says that nobody listens is heard, one that says nothing is not.
+func TestGone(t *testing.T) {
+	a, gone := newAuthority(t), make(chan uint64, 100)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	n := NewNetwork(NetworkOptions{ID: 1, Cluster: clusterID, TLS: a.member(clusterID, 1),
+		Gone: func(id uint64) {
+			select {
+			case gone <- id:
+			default:
+			}
+		}, Log: slog.New(slog.DiscardHandler)})
+	defer n.Close()
+	n.Route(2, l.Addr().String())
+	n.Route(3, closed.Addr().String())
+	for range 3 {
+		select {
+		case id := <-gone:
+			if id != 3 {
+				t.Fatalf("member %d is gone", id)
+			}
+		case <-time.After(soon):
+			t.Fatal("nobody is gone")
+		}
 	}
 }

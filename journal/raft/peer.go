@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -21,6 +22,9 @@ type Options struct {
 	Send func(m *pb.Message)
 	// Lead is called when this member may append. It must not wait.
 	Lead func(l *Lead)
+	// Moved is called when another leader, none, or another term is known; nil: nobody wants to know.
+	// It must not wait.
+	Moved func(leader, term uint64)
 	// Tick is the unit of time: a leader is missed after 10 to 20. Default 50 ms.
 	Tick time.Duration
 	Log  *slog.Logger
@@ -37,6 +41,8 @@ type Peer struct {
 	begin    chan *Write // to be written
 	settle   chan *Write // begun
 	asked    chan func() // carried out by the Core's goroutine
+	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
+	campaign time.Time   // when a campaign was planned last; the Core's goroutine's
 	closing  chan struct{}
 	once     sync.Once
 	ended    chan struct{}
@@ -62,6 +68,12 @@ const (
 	// is how often nothing new is looked for.
 	noteGap  = 2 * time.Millisecond
 	noteIdle = 20 * time.Millisecond
+	// When the leader's process is gone, the first of the voters campaigns after campaignFirst, in
+	// which the others notice it, too, and each further one campaignNext later, unless there is a
+	// leader by then. They do so again after campaignAgain.
+	campaignFirst = 10 * time.Millisecond
+	campaignNext  = 120 * time.Millisecond
+	campaignAgain = 400 * time.Millisecond
 )
 
 // ErrClosed is the error of a Peer that was closed.
@@ -105,9 +117,26 @@ func (m *Peer) Receive(message *pb.Message) {
 }
 
 // Unreachable tells that messages to a member get lost, if there is time for that.
-func (m *Peer) Unreachable(id uint64) {
+func (m *Peer) Unreachable(id uint64) { m.tell(func() { m.core.Unreachable(id) }) }
+
+// Gone tells that the process of a member has ended, as its machine says, again and again. If it
+// led, an election begins after a moment, one voter after the other.
+func (m *Peer) Gone(id uint64) {
+	m.tell(func() {
+		before, leaderless := m.core.Forget(id)
+		if !leaderless || time.Since(m.campaign) < campaignAgain {
+			return
+		}
+		m.campaign = time.Now()
+		time.AfterFunc(campaignFirst+time.Duration(before)*campaignNext+rand.N(campaignFirst),
+			func() { m.tell(m.core.Campaign) })
+	})
+}
+
+// tell is Ask without waiting.
+func (m *Peer) tell(f func()) {
 	select {
-	case m.asked <- func() { m.core.Unreachable(id) }:
+	case m.asked <- f:
 	default:
 	}
 }
@@ -185,6 +214,11 @@ func (m *Peer) loop() {
 		if err != nil {
 			m.stop(err)
 			return
+		}
+		if now := m.core.known(); now != m.known {
+			if m.known = now; m.o.Moved != nil {
+				m.o.Moved(now[0], now[1])
+			}
 		}
 		m.carryOut(w)
 	}

@@ -21,6 +21,7 @@ type storage struct {
 	agreed *journal.Agreed
 	hard   *pb.HardState // at the start
 	conf   *pb.ConfState // at the start: after the last entry committed
+	names  map[uint64]string
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -41,24 +42,36 @@ func newStorage(a *journal.Agreed) (*storage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the members: %w", err)
 	}
-	s.conf, err = members(words)
+	s.conf, s.names, err = members(words)
 	return s, err
 }
 
+// name notes what a member that is admitted is called, and forgets it when it is removed.
+func name(names map[uint64]string, change *pb.ConfChange) {
+	switch {
+	case change.GetType() == Remove:
+		delete(names, change.GetNodeId())
+	case len(change.GetContext()) > 0:
+		names[change.GetNodeId()] = string(change.GetContext())
+	}
+}
+
 // members carries out the changes of membership in words, from none at all on.
-func members(words []journal.Entry) (*pb.ConfState, error) {
+func members(words []journal.Entry) (*pb.ConfState, map[uint64]string, error) {
+	names := map[uint64]string{}
 	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
 	for i := range words {
 		change, err := changeOf(words[i].Kind, words[i].Data)
 		if err != nil {
-			return nil, fmt.Errorf("entry %d: %w", words[i].Index, err)
+			return nil, nil, fmt.Errorf("entry %d: %w", words[i].Index, err)
 		}
+		name(names, change)
 		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
 		if err != nil {
-			return nil, fmt.Errorf("entry %d changes the members: %w", words[i].Index, err)
+			return nil, nil, fmt.Errorf("entry %d changes the members: %w", words[i].Index, err)
 		}
 	}
-	return c.Tracker.ConfState(), nil
+	return c.Tracker.ConfState(), names, nil
 }
 
 // changeOf reads a change of one member.

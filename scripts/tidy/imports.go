@@ -71,6 +71,11 @@ func ground() []row {
 			pebb: "it knows that it journals, not how",
 			fast: "it knows that it is called, not by whom",
 		}, tests: []string{"engine/sequencer/memory"}},
+		{pkg: "engine/sequencer/relay", ours: []string{"engine", "engine/sequencer"},
+			tests: []string{"engine/sequencer/memory", "engine/view"}, no: map[string]string{
+				"clobd/journal": "it carries Commands, whoever keeps them",
+				"crypto/tls":    "it is handed connections whose ends are known",
+			}},
 		{pkg: "journal/disk", out: []string{pebb, prom}, no: map[string]string{
 			"clobd": "files and room: what they are for is their owners' secret",
 		}},
@@ -264,9 +269,12 @@ func measurement() []row {
 func programs() []row {
 	return []row{
 		{pkg: "cmd/cli", out: []string{flags}},
+		{pkg: "cmd/clobd/papers", ours: []string{"journal/disk", "journal/raft"}, no: map[string]string{
+			"clobd/engine": "it knows who a member is, whatever that does",
+		}},
 		{pkg: "cmd/clobd/role",
-			ours: []string{"engine", "engine/view", "engine/sequencer", "journal", "journal/disk",
-				"ingress", "cmd/cli"},
+			ours: []string{"engine", "engine/view", "engine/sequencer", "engine/sequencer/relay", "journal",
+				"journal/disk", "journal/raft", "ingress", "cmd/clobd/papers", "cmd/cli"},
 			out:   []string{prom},
 			tests: []string{"engine/sequencer/memory"},
 			no: map[string]string{
@@ -281,7 +289,7 @@ func programs() []row {
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/role", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/conn", "ingress/cors"},
+				"cmd/clobd/role", "cmd/clobd/papers", "cmd/clobd/doctor", "cmd/clobd/page", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, wsock, limit},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast}},
 		{pkg: "cmd/clobench", ours: []string{"engine", "bench/crowd", "bench/lean", "bench",

@@ -28,6 +28,7 @@ const (
 func interfaces() []string {
 	return []string{
 		"engine/sequencer.Journal", // the journal on disk; the one in memory of tests and benches
+		"cmd/clobd/role.Play",      // a node that is alone; a member of a cluster
 		"ingress/socket.Story",     // an order; a list, a cancel, a sweep, a read
 	}
 }

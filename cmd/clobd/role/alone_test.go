@@ -21,7 +21,8 @@ func TestWriterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
-	a := &Alone{writer: writer, options: Options{Failed: func(_ string, err error) { failed <- err }}}
+	a := &Alone{writer: writer, Common: &Common{
+		options: Options{Failed: func(_ string, err error) { failed <- err }}}}
 	go a.write()
 	if _, err := writer.Submit(&engine.Command{Kind: engine.Started, Seen: 1}); err == nil {
 		t.Error("answered, and not durable")

@@ -1,18 +1,25 @@
 // Package role is what a node does for the truth: who gives Commands their Sequence, who makes them
-// durable, and who computes everything a second time. "Alone" is the only role so far: the node has
-// no others beside it, so it writes the journal itself. A leader, a follower and a gateway will
-// differ from it here and nowhere else.
+// durable, and who computes everything a second time. "Alone" has no others beside it, and writes
+// the journal itself. "Together" is a member of a cluster, and whatever it is now, a leader, a
+// follower or a gateway, differs here and nowhere else.
 //
-//	           Recover                          Start                        Close
-//	journal ────────────► Exchange, Board ────────────► writer ──────────────────► drained
-//	                                                       ▲ Supply: Enter, EnterAll
-//	                                                     door
-//	journal ───────────────────────────────────────────► follower ──► checkpoints ──► stopped
+//	alone     door ─► writer ─► journal            journal ─► follower ─► checkpoints
+//
+//	together  door ─┬─► writer ─► Lead ─► agreement ─► journals of all members
+//	                └─► relay ═══► the member that leads
+//	          journal ─┬─► Board, unless a writer shows what it has committed
+//	                   ├─► spare Exchange: the next writer's
+//	                   └─► follower ─► checkpoints
 //
 // Contract: nothing is entered before Start has returned. Supply gives the door functions, so the
 // door does not see which role is behind them. Failed is called once, with the first failure of the
 // writer or the follower. After a failure of the writer nothing is acknowledged. Close joins the
 // writer and the follower. The caller closes the readers of the journal, and then the journal.
 //
-// Read alone.go.
+// Of a member also: one writer at a time, and only while this member leads. Its Exchange is the
+// spare one, which has seen committed frames only. When the lead is lost, a writer that has applied
+// what is not committed is thrown away with its Exchange, and the spare is made anew of a
+// checkpoint; one that has not gives it back. Callers of frames whose fate is unknown are told so.
+//
+// Read role.go, alone.go; member.go, leading.go, replica.go, standing.go, found.go; metrics.go.
 package role

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clobd/cmd/cli"
+	"clobd/cmd/clobd/papers"
+	"clobd/cmd/clobd/role"
+	"clobd/engine"
+	"clobd/journal/disk"
+)
+
+type clusterCommand struct {
+	Init     clusterInit     `cmd:"" help:"Make a cluster: of a node's folder, new or used, and of new folders for the other members, all on this machine. Each folder can then be moved to its own machine, whole and before its first start."`
+	Status   clusterStatus   `cmd:"" help:"Print how a running member sees its cluster."`
+	StepDown clusterStepDown `cmd:"" help:"Let another voter lead, without a failed request: before an upgrade of the node that leads."`
+}
+
+type clusterInit struct {
+	Data     string   `default:"clobd-data" help:"Folder of the first voter. What was traded in it stays, and all others get it."`
+	Cluster  string   `required:"" placeholder:"NAME@HOST:PORT" help:"Name of the first voter, and where the other members reach it."`
+	Peers    []string `placeholder:"NAME@HOST:PORT=FOLDER" help:"Further voters, each with the new folder to be made for it. With the first one there must be 1, 3 or 5."`
+	Gateways []string `placeholder:"NAME@HOST:PORT=FOLDER" help:"Members without a vote, each with its new folder: they answer reads, and pass writes on to whoever leads."`
+}
+
+// Run makes certificates, keys and journals.
+func (c *clusterInit) Run(ctx context.Context) error {
+	all, err := papers.Founders(c.Cluster, c.Data, c.Peers, c.Gateways)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	for _, f := range all[1:] {
+		if entries, err := os.ReadDir(f.Data); err == nil && len(entries) > 0 {
+			return cli.Hint(fmt.Errorf("%s is not empty", f.Data), "a voter or gateway that begins needs a "+
+				"new folder")
+		}
+	}
+	first := &settings{serveCommand: &serveCommand{Data: all[0].Data}}
+	if err := disk.MakeFolder(nil, first.Data); err != nil {
+		return fmt.Errorf("make data folder: %w", err)
+	}
+	found, err := first.masterSecrets()
+	if err != nil {
+		return err
+	}
+	forget(found)
+	var members []papers.Fellow
+	for i := range all {
+		members = append(members, all[i].Fellow)
+	}
+	cluster, err := c.found(ctx, members)
+	if err != nil {
+		return err
+	}
+	authority, err := papers.NewAuthority(cluster)
+	if err != nil {
+		return fmt.Errorf("make the cluster's authority: %w", err)
+	}
+	for i := len(all) - 1; i >= 0; i-- { // the first one last: without its papers init begins again
+		f := &all[i]
+		if i > 0 {
+			if err := equip(f, cluster, first.Data); err != nil {
+				return fmt.Errorf("make %s: %w", f.Data, err)
+			}
+		}
+		who := &papers.Passport{Name: f.Name, ID: f.ID, Address: f.Address, Members: members}
+		if err := authority.Write(f.Data, cluster, who, i == 0); err != nil {
+			return fmt.Errorf("make the papers of %s: %w", f.Name, err)
+		}
+	}
+	fmt.Printf("cluster %016x; start each member, here or where its folder has been moved to:\n", cluster)
+	for _, f := range all {
+		fmt.Printf("  clobd serve --data %s --cluster %s@%s\n", f.Data, f.Name, f.Address)
+	}
+	return nil
+}
+
+// found makes the first folder's journal that of a cluster, and returns its id.
+func (c *clusterInit) found(ctx context.Context, members []papers.Fellow) (uint64, error) {
+	o := offline{Data: c.Data}
+	j, err := o.open(false)
+	if err != nil {
+		return 0, err
+	}
+	return j.ID, errors.Join(failed(role.Found(ctx, j, members)), j.Close())
+}
+
+// equip makes the folder of a further member, with the master secrets of the first one.
+func equip(f *papers.Founder, cluster uint64, first string) error {
+	if err := disk.MakeFolder(nil, f.Data); err != nil {
+		return err
+	}
+	for _, m := range masterFiles(filepath.Join(first, masterName)) {
+		text, err := os.ReadFile(m.path)
+		if err != nil {
+			return err
+		}
+		if err := writeDurably(filepath.Join(f.Data, filepath.Base(m.path)), string(text)); err != nil {
+			return err
+		}
+	}
+	return role.Follow((&offline{Data: f.Data}).options(false), cluster)
+}
+
+type clusterStatus struct {
+	Admin string `default:"127.0.0.1:8081" help:"The admin listener of a member."`
+}
+
+// Run prints a table.
+func (c *clusterStatus) Run() error {
+	s, err := role.Ask(c.Admin)
+	if err != nil {
+		return cli.Hint(err, "is a member running, and is --admin %s its admin listener?", c.Admin)
+	}
+	return s.Print(os.Stdout)
+}
+
+type clusterStepDown struct{ operator }
+
+// Run asks the node that leads.
+func (c *clusterStepDown) Run() error {
+	_, err := c.post("/admin/cluster/step-down", map[string]string{}, time.Minute)
+	if err == nil {
+		fmt.Println("another node leads")
+	}
+	return err
+}
+
+// membership is what a node does as a member of a cluster.
+type membership struct{ *node }
+
+// readCluster reads the papers of a member, if the node is to be one.
+func (n membership) readCluster(context.Context) error {
+	if n.Cluster == "" {
+		return nil
+	}
+	name, address, err := papers.Place(n.Cluster)
+	if err != nil {
+		return &cli.UsageError{Err: fmt.Errorf("--cluster %w", err)}
+	}
+	who, secure, err := papers.Read(n.Data)
+	switch {
+	case errors.Is(err, papers.ErrNone):
+		return cli.Hint(err, "clobd cluster init makes a cluster of it")
+	case err != nil:
+		return err
+	case who.Name != name:
+		return cli.Hint(fmt.Errorf("%s is the folder of %s, and --cluster names %s", n.Data, who.Name,
+			name), "one of the two is wrong")
+	case n.Durability != "fsync":
+		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
+	}
+	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
+		Links: n.Demo, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
+		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
+		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) }}
+	for _, text := range n.Peers {
+		name, address, err := papers.Place(text)
+		if err != nil {
+			return &cli.UsageError{Err: fmt.Errorf("--peers %w", err)}
+		}
+		n.cluster.Addresses[name] = address
+	}
+	return nil
+}
+
+// ledNow remembers that this node has begun to lead.
+func (n membership) ledNow() {
+	select {
+	case n.led <- struct{}{}:
+	default:
+	}
+}
+
+// listAsLeader lists the catalog whenever this node begins to lead, until ctx is done: nobody else
+// does.
+func (n membership) listAsLeader(ctx context.Context) {
+	for {
+		select {
+		case <-n.led:
+		case <-ctx.Done():
+			return
+		}
+		if err := n.beginCatalog(); err != nil {
+			n.log.Warn("the catalog is not listed: the next leader does", "error", err)
+		}
+	}
+}
+
+// handOver lets another node lead before this one stops, while its door still takes orders.
+func (n membership) handOver() {
+	if n.cluster == nil || !n.role.Leads() {
+		return
+	}
+	if err := n.role.StepDown(context.Background()); err != nil {
+		n.log.Warn("the lead is not handed over: the others elect a leader", "error", err)
+	}
+}
+
+// clusterRoute answers how this node sees its cluster.
+func (n membership) clusterRoute(w http.ResponseWriter, _ *http.Request) {
+	var s *role.Standing
+	if n.ready.Load() {
+		s = n.role.Standing()
+	}
+	switch {
+	case s != nil:
+		tell(w, http.StatusOK, s)
+	case n.Cluster != "":
+		tell(w, http.StatusServiceUnavailable, problem{"service not ready",
+			"the journal is being recovered: try again"})
+	default:
+		tell(w, http.StatusNotFound, problem{"the node is alone",
+			"clobd cluster init makes a cluster of a node that is stopped"})
+	}
+}
+
+// stepDownRoute answers once another node leads.
+func (n membership) stepDownRoute(w http.ResponseWriter, r *http.Request) {
+	if err := n.role.StepDown(r.Context()); err != nil {
+		tell(w, http.StatusConflict, problem{err.Error(), "clobd cluster status tells who leads"})
+		return
+	}
+	tell(w, http.StatusOK, n.role.Standing())
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"clobd/cmd/clobd/role"
+	"clobd/ingress/auth"
+	"clobd/scripts/setting"
+)
+
+// fleet is the nodes of a cluster, with traders at each.
+type fleet struct {
+	*world
+	names   []string
+	nodes   map[string]*process
+	traders map[string][]*actor
+}
+
+// newFleet makes and starts a cluster of voters a, b and c and the gateway g.
+func newFleet(t *testing.T, perNode int) *fleet {
+	t.Helper()
+	seed := setting.Seed(t, uint64(time.Now().UnixNano()))
+	folder, binary := t.TempDir(), buildNode(t)
+	catalog := filepath.Join(folder, "catalog.jsonl")
+	f := &fleet{names: []string{"a", "b", "c", "g"}, nodes: map[string]*process{},
+		traders: map[string][]*actor{},
+		world:   &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, 3)}}
+	init := []string{"cluster", "init"}
+	for _, name := range f.names {
+		address := freeAddress(t)
+		p := newProcess(t, binary, filepath.Join(folder, name), "--catalog", catalog, "--limits", "off",
+			"--cluster", name+"@"+address)
+		f.nodes[name] = p
+		switch name {
+		case "a":
+			init = append(init, "--data", p.data, "--cluster", name+"@"+address)
+		case "g":
+			init = append(init, "--gateways", name+"@"+address+"="+p.data)
+		default:
+			init = append(init, "--peers", name+"@"+address+"="+p.data)
+		}
+	}
+	if out, err := exec.Command(binary, init...).CombinedOutput(); err != nil {
+		t.Fatalf("cluster init: %v\n%s", err, out)
+	}
+	for _, name := range f.names {
+		f.nodes[name].launch(t)
+	}
+	for _, name := range f.names {
+		f.nodes[name].await(t)
+	}
+	f.agree(t)
+	n := uint64(0)
+	for _, name := range f.names {
+		for range perNode {
+			n++
+			x := newTrader(t, "http://"+f.nodes[name].listen, f.tokens, rand.New(rand.NewPCG(seed, n)))
+			f.nodes["a"].fund(t, auth.Checksum(x.Signer.Address), "1000000")
+			f.traders[name] = append(f.traders[name], x)
+			f.world.traders = append(f.world.traders, x)
+		}
+	}
+	return f
+}
+
+// standing is how a node sees the cluster.
+func standing(p *process) (s role.Standing, err error) {
+	answer, err := http.Get("http://" + p.admin + "/cluster")
+	if err != nil {
+		return s, err
+	}
+	defer answer.Body.Close()
+	return s, json.NewDecoder(answer.Body).Decode(&s)
+}
+
+// agree waits until all nodes that run know the same leader and show the same, and returns the
+// leader's name.
+func (f *fleet) agree(t *testing.T) string {
+	t.Helper()
+	var all []role.Standing
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		all = all[:0]
+		for _, p := range f.nodes {
+			if p.cmd == nil {
+				continue
+			}
+			if s, err := standing(p); err == nil {
+				all = append(all, s)
+			}
+		}
+		same := len(all) > 0 && all[0].Leader != "" && all[0].Sequence > 3 // the markets are listed
+		for i := range all {
+			same = same && all[i].Leader == all[0].Leader && all[i].Term == all[0].Term &&
+				all[i].Sequence == all[0].Sequence
+		}
+		if same {
+			return all[0].Leader
+		}
+	}
+	t.Fatalf("the nodes do not agree: %+v", all)
+	return ""
+}
+
+// burst is what traders at all nodes do at the same time.
+type burst struct {
+	stopped atomic.Bool
+	mutex   sync.Mutex
+	acks    []time.Time // of orders
+	refused int         // 503
+	unknown int         // 504
+}
+
+// count is how many orders were acknowledged after a time.
+func (b *burst) count(after time.Time) (n int) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	for _, at := range b.acks {
+		if at.After(after) {
+			n++
+		}
+	}
+	return n
+}
+
+// trade sends orders until the burst is stopped, or its node is gone, which gone allows.
+func (b *burst) trade(t *testing.T, x *actor, gone func() bool) {
+	for first := true; !b.stopped.Load(); first = false {
+		i := x.draw(t)
+		x.sent = append(x.sent, i)
+		status, text, err := x.post(i)
+		b.mutex.Lock()
+		switch {
+		case err != nil && status == 0 && (first || gone()): // first: a connection from before
+		case err != nil:
+			t.Errorf("order %s: %v: %s", i.id.Hex(), err, text)
+			b.stopped.Store(true)
+		case status == http.StatusOK:
+			b.acks = append(b.acks, time.Now())
+		case status == http.StatusServiceUnavailable:
+			b.refused++
+		case status == http.StatusGatewayTimeout:
+			b.unknown++
+		default:
+			t.Errorf("order %s: %d %s", i.id.Hex(), status, text)
+			b.stopped.Store(true)
+		}
+		b.mutex.Unlock()
+		if err != nil && gone() {
+			return
+		}
+	}
+}
+
+// burst lets all traders trade, carries out what happens meanwhile, and waits for more orders to be
+// acknowledged after it. victim is the node that may be gone.
+func (f *fleet) burst(t *testing.T, victim string, happens func()) (b *burst, pause time.Duration) {
+	t.Helper()
+	b = &burst{}
+	var group sync.WaitGroup
+	var ended atomic.Bool
+	for name, traders := range f.traders {
+		gone := func() bool { return name == victim && ended.Load() }
+		for _, x := range traders {
+			group.Go(func() { b.trade(t, x, gone) })
+		}
+	}
+	more := func(after time.Time) {
+		const enough = 20
+		for end := time.Now().Add(patience); b.count(after) < enough; time.Sleep(time.Millisecond) {
+			if b.stopped.Load() || time.Now().After(end) {
+				t.Errorf("%d orders acknowledged", b.count(after))
+				break
+			}
+		}
+	}
+	more(time.Now())
+	time.Sleep(time.Duration(f.rand.IntN(100)) * time.Millisecond)
+	ended.Store(true)
+	at := time.Now()
+	happens()
+	happened := time.Now()
+	more(happened)
+	b.stopped.Store(true)
+	group.Wait()
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	last := at
+	slices.SortFunc(b.acks, time.Time.Compare)
+	for _, ack := range b.acks {
+		if ack.After(at) {
+			pause = max(pause, ack.Sub(last))
+			last = ack
+		}
+	}
+	return b, pause
+}
+
+// check looks every order up at the node where it was sent, and compares the books of all nodes
+// with all orders.
+func (f *fleet) check(t *testing.T) {
+	t.Helper()
+	levels := map[string]float64{}
+	verify(t, f.all(), levels)
+	for _, name := range f.names {
+		f.node = f.nodes[name]
+		f.books(t, levels)
+	}
+}
+
+func (f *fleet) logs() string {
+	var b strings.Builder
+	for _, name := range f.names {
+		fmt.Fprintf(&b, "%s:\n%s\n", name, f.nodes[name].log.String())
+	}
+	return b.String()
+}
+
+// TestClusterKill kills the node that leads under load at all four nodes. No order that any of them
+// acknowledged is lost, writes go on without it, and it catches up when it starts again.
+func TestClusterKill(t *testing.T) {
+	f := newFleet(t, 2)
+	var pauses []time.Duration
+	for cycle := range setting.Size(t, 20, 2) {
+		leader := f.agree(t)
+		b, pause := f.burst(t, leader, func() { f.nodes[leader].kill(t) })
+		f.agree(t)
+		f.nodes[leader].start(t)
+		f.agree(t)
+		f.check(t)
+		t.Logf("cycle %d: %s killed: %d acknowledged, %d refused, %d unknown, %v without writes", cycle,
+			leader, len(b.acks), b.refused, b.unknown, pause.Round(time.Millisecond))
+		if pauses = append(pauses, pause); t.Failed() {
+			t.Fatal(f.logs())
+		}
+	}
+	slices.Sort(pauses)
+	t.Logf("figures: kills=%d acknowledged=%d lost=0 median=%v max=%v", len(pauses), answered(f.all()),
+		pauses[len(pauses)/2].Round(time.Millisecond), pauses[len(pauses)-1].Round(time.Millisecond))
+}
+
+// TestClusterHandOver hands the lead over under load, on request and because the node that leads is
+// stopped. Nobody who sends to another node is refused or left without an answer.
+func TestClusterHandOver(t *testing.T) {
+	f := newFleet(t, 2)
+	for cycle := range setting.Size(t, 20, 2) {
+		leader := f.agree(t)
+		p := f.nodes[leader]
+		b, pause := f.burst(t, "", func() {
+			o := operator{Admin: p.admin, Data: p.data}
+			if _, err := o.post("/admin/cluster/step-down", map[string]string{}, time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Logf("cycle %d: %s stepped down: %d acknowledged, %d refused, %d unknown, %v without writes",
+			cycle, leader, len(b.acks), b.refused, b.unknown, pause.Round(time.Millisecond))
+		if now := f.agree(t); now == leader || b.unknown > 0 {
+			t.Errorf("%s leads after %s has stepped down, %d orders have an unknown outcome", now, leader,
+				b.unknown)
+		}
+		leader = f.agree(t)
+		p = f.nodes[leader]
+		b, pause = f.burst(t, leader, func() {
+			if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+			if err := <-p.ended; err != nil {
+				t.Errorf("SIGTERM: %v", err)
+			}
+			p.cmd = nil
+		})
+		t.Logf("cycle %d: %s stopped: %d acknowledged, %d refused, %d unknown, %v without writes", cycle,
+			leader, len(b.acks), b.refused, b.unknown, pause.Round(time.Millisecond))
+		if b.unknown > 0 {
+			t.Errorf("%d orders have an unknown outcome", b.unknown)
+		}
+		f.nodes[leader].start(t)
+		f.agree(t)
+		if f.check(t); t.Failed() {
+			t.Fatal(f.logs())
+		}
+	}
+}
+
+// TestClusterMinority ends two of three voters: reads go on, and writes are refused by a word of
+// their own, for they did not happen. With two voters they go on.
+func TestClusterMinority(t *testing.T) {
+	f := newFleet(t, 1)
+	leader := f.agree(t)
+	var others []string
+	for _, name := range []string{"a", "b", "c"} {
+		if name != leader {
+			others = append(others, name)
+		}
+	}
+	x := f.traders["g"][0]
+	i := x.draw(t)
+	if status, text, err := x.post(i); status != http.StatusOK || err != nil {
+		t.Fatalf("%d %s %v", status, text, err)
+	}
+	f.nodes[leader].kill(t)
+	f.nodes[others[0]].kill(t)
+	refused := false
+	for end := time.Now().Add(patience); !refused && time.Now().Before(end); {
+		late := x.draw(t)
+		x.sent = append(x.sent, late)
+		status, text, err := x.post(late)
+		if err != nil || status == http.StatusOK {
+			t.Fatalf("an order without a majority: %d %s %v", status, text, err)
+		}
+		refused = status == http.StatusServiceUnavailable && strings.Contains(text, `"no_leader"`)
+	}
+	if !refused {
+		t.Error("no order was refused for want of a leader")
+	}
+	if r, known, err := x.lookup(i); err != nil || !known || r.ID != i.id.Hex() {
+		t.Errorf("read without a leader: %+v %v %v", r, known, err)
+	}
+	f.nodes[leader].start(t)
+	f.agree(t)
+	next := x.draw(t)
+	if status, text, err := x.post(next); status != http.StatusOK || err != nil {
+		t.Errorf("with two voters again: %d %s %v", status, text, err)
+	}
+	f.nodes[others[0]].start(t)
+	f.agree(t)
+}
+
+// TestClusterFolders: what belongs to a member is not opened as the folder of a node that is alone,
+// and not as another member's.
+func TestClusterFolders(t *testing.T) {
+	binary, folder := buildNode(t), t.TempDir()
+	data := filepath.Join(folder, "a")
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	serve := func(flags ...string) string {
+		return run(append([]string{"serve", "--data", data, "--listen", freeAddress(t), "--admin",
+			freeAddress(t)}, flags...)...)
+	}
+	run("cluster", "init", "--data", data, "--cluster", "a@"+freeAddress(t))
+	for _, c := range []struct{ got, want string }{
+		{serve(), "is the folder of a cluster's member"},
+		{serve("--cluster", "b@"+freeAddress(t)), "is the folder of a, and --cluster names b"},
+		{run("cluster", "init", "--data", data, "--cluster", "a@"+freeAddress(t)), "a member already"},
+		{run("cluster", "init", "--data", filepath.Join(folder, "b"), "--cluster", "a@x:1", "--peers",
+			"b@x:2="+filepath.Join(folder, "c")), "2 voters"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("not %q:\n%s", c.want, c.got)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(data, "cluster", "ca.key")); err != nil ||
+		info.Mode().Perm() != 0o600 {
+		t.Errorf("the authority's key: %v %v", info, err)
+	}
+}

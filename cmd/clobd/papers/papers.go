@@ -1,0 +1,176 @@
+package papers
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"clobd/journal/disk"
+	"clobd/journal/raft"
+)
+
+// Passport says which member of which cluster a folder is.
+type Passport struct {
+	Name    string `json:"name"`
+	ID      uint64 `json:"id"`
+	Address string `json:"address"`
+	Journal string `json:"journal"` // its id, in hex
+	// Members are those that this one was told of: it finds later ones in the journal.
+	Members []Fellow `json:"members"`
+}
+
+// Fellow is one member as others know it.
+type Fellow struct {
+	Name    string `json:"name"`
+	ID      uint64 `json:"id"`
+	Address string `json:"address"`
+	Gateway bool   `json:"gateway,omitempty"`
+}
+
+// The files in the folder.
+const (
+	folder       = "cluster"
+	identityName = "member.json"
+	certName     = "node.pem"
+	keyName      = "node.key"
+	rootName     = "ca.pem"
+	rootKeyName  = "ca.key"
+)
+
+// validity is how long a certificate is good. The authority of a cluster trusts nobody else, and a
+// member that is removed is refused by the others whatever its certificate says.
+const validity = 20 * 365 * 24 * time.Hour
+
+// ErrNone is the error of a folder that is no member's.
+var ErrNone = errors.New("the folder is that of no cluster's member")
+
+// Authority signs the certificates of a cluster's members.
+type Authority struct {
+	root *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte // of root
+}
+
+// NewAuthority makes the authority of a cluster.
+func NewAuthority(cluster uint64) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	t := template(fmt.Sprintf("clobd cluster %016x", cluster))
+	t.IsCA, t.BasicConstraintsValid, t.KeyUsage = true, true, x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	root, err := x509.ParseCertificate(der)
+	return &Authority{root, key, encode("CERTIFICATE", der)}, err
+}
+
+func template(name string) *x509.Certificate {
+	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails
+	now := time.Now()
+	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity)}
+}
+
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+// Write makes the papers of a member in its data folder. Only the one that begins the cluster keeps
+// the authority's key.
+func (a *Authority) Write(data string, cluster uint64, who *Passport, keep bool) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	t := template("clobd " + who.Name)
+	t.DNSNames = []string{raft.MemberName(cluster, who.ID)}
+	t.KeyUsage = x509.KeyUsageDigitalSignature
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	der, err := x509.CreateCertificate(rand.Reader, t, a.root, &key.PublicKey, a.key)
+	if err != nil {
+		return err
+	}
+	own, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	who.Journal = fmt.Sprintf("%016x", cluster)
+	text, err := json.MarshalIndent(who, "", "  ")
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{certName: encode("CERTIFICATE", der), rootName: a.pem,
+		keyName: encode("PRIVATE KEY", own)}
+	if keep {
+		root, err := x509.MarshalPKCS8PrivateKey(a.key)
+		if err != nil {
+			return err
+		}
+		files[rootKeyName] = encode("PRIVATE KEY", root)
+	}
+	to := filepath.Join(data, folder)
+	if err := disk.MakeFolder(nil, to); err != nil {
+		return err
+	}
+	for name, b := range files {
+		if err := put(filepath.Join(to, name), b); err != nil {
+			return err
+		}
+	}
+	return put(filepath.Join(to, identityName), append(text, '\n')) // last: now it is a member
+}
+
+// put writes a new file durably.
+func put(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Read reads who a data folder is, and the TLS of its connections to other members. The error wraps
+// ErrNone if it is no member's.
+func Read(data string) (*Passport, *tls.Config, error) {
+	from := filepath.Join(data, folder)
+	text, err := os.ReadFile(filepath.Join(from, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: %w", data, ErrNone)
+	} else if err != nil {
+		return nil, nil, err
+	}
+	who := new(Passport)
+	if err := json.Unmarshal(text, who); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(from, identityName), err)
+	}
+	own, err := tls.LoadX509KeyPair(filepath.Join(from, certName), filepath.Join(from, keyName))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the certificate of a member: %w", err)
+	}
+	root, err := os.ReadFile(filepath.Join(from, rootName))
+	if err != nil {
+		return nil, nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(root) {
+		return nil, nil, fmt.Errorf("%s holds no certificate", filepath.Join(from, rootName))
+	}
+	return who, &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool,
+		MinVersion: tls.VersionTLS13}, nil
+}

@@ -1,0 +1,226 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/journal/raft"
+)
+
+// termLog is the journal of a writer that leads: it remembers how far the frames are committed, and
+// measures how long that takes.
+type termLog struct {
+	*raft.Lead
+	latency prometheus.Observer
+
+	mu      sync.Mutex
+	head    engine.Head // of the last frame that Wait has returned nil for
+	waiting []appended  // in order
+}
+
+// appended is a frame that is not known to be committed.
+type appended struct {
+	head engine.Head
+	at   time.Time
+}
+
+// Append takes the next frame.
+func (l *termLog) Append(f *engine.Frame) error {
+	l.mu.Lock()
+	l.waiting = append(l.waiting, appended{f.Head(), time.Now()})
+	l.mu.Unlock()
+	return l.Lead.Append(f)
+}
+
+// Wait returns nil once all frames up to that number are on the disks of a majority.
+func (l *termLog) Wait(frame uint64) error {
+	if err := l.Lead.Wait(frame); err != nil {
+		return err
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) > 0 && l.waiting[0].head.Frame <= frame {
+		l.latency.Observe(now.Sub(l.waiting[0].at).Seconds())
+		l.head, l.waiting = l.waiting[0].head, l.waiting[1:]
+	}
+	return nil
+}
+
+// end is the last frame that is committed and shown. The writer has ended before.
+func (l *termLog) end() engine.Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.head
+}
+
+// over reports whether nothing can be appended any more.
+func over(l *raft.Lead) bool {
+	_, why := l.Committed()
+	return why != nil
+}
+
+// offer takes a Lead from the agreement. Only the newest counts.
+func (m *Together) offer(l *raft.Lead) {
+	for {
+		select {
+		case m.leads <- l:
+			return
+		default:
+		}
+		select {
+		case <-m.leads:
+		default:
+		}
+	}
+}
+
+// govern leads whenever this member may.
+func (m *Together) govern() {
+	for {
+		select {
+		case l := <-m.leads:
+			m.lead(l)
+		case <-m.closing:
+			return
+		}
+	}
+}
+
+// lead lets the Exchange that follows become the writer's, until the Lead is over. Then the Board
+// follows the committed frames again, and so does the Exchange if it has applied nothing else.
+func (m *Together) lead(l *raft.Lead) {
+	ended := func() bool { return over(l) || m.isClosing() }
+	if m.spare == nil {
+		m.spare = m.build()
+	}
+	if !m.shown.reach(l.Head.Frame, ended) {
+		return
+	}
+	x := m.spare.take(l.Head, ended)
+	if x == nil {
+		return
+	}
+	if m.spare.head != l.Head {
+		m.options.Failed("lead", fmt.Errorf("this member may append after %+v, its state is of %+v",
+			l.Head, m.spare.head))
+		return
+	}
+	m.shown.stop()
+	log, clean := &termLog{Lead: l, latency: m.latency, head: l.Head}, true
+	for clean && !ended() {
+		clean = m.write(x, log)
+		m.stepping.Lock() // a hand-over that fails lets this member go on
+		m.stepping.Unlock()
+	}
+	if m.isClosing() {
+		return
+	}
+	head := log.end()
+	m.shown = m.show(head.Frame)
+	if m.spare = nil; clean {
+		m.spare = m.keep(x, head)
+	} else {
+		m.spare = m.build()
+	}
+}
+
+// write runs a writer until it is closed or the Lead is over. It returns true if everything that
+// was applied is committed.
+func (m *Together) write(x *engine.Exchange, log *termLog) (clean bool) {
+	o := &m.options
+	writer, err := sequencer.New(x, m.Board, log, sequencer.Options{Head: log.end(),
+		Epoch: log.Term, Poison: o.Poisoned, Fatal: o.Torn, Spent: o.Spent,
+		Refusal: sequencer.ErrNoLeader})
+	if err != nil {
+		o.Failed("lead", err)
+		return false
+	}
+	m.counted.Store(writer)
+	go func() { // an idle writer does not notice that it leads no more
+		_ = log.Lead.Wait(math.MaxUint64)
+		m.writer.CompareAndSwap(writer, nil)
+		_ = writer.Close()
+	}()
+	begun := make(chan struct{})
+	go func() {
+		defer close(begun)
+		m.begin(writer, log.Term)
+	}()
+	err = writer.Run()
+	<-begun
+	m.writer.CompareAndSwap(writer, nil)
+	m.signal()
+	if err != nil && !errors.Is(err, raft.ErrLost) {
+		o.Failed("sequencer", err)
+	}
+	o.Log.Info("this node leads no more", "term", log.Term, "frame", log.end().Frame)
+	return err == nil
+}
+
+// begin journals that an epoch began, and then lets Commands enter.
+func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
+	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(term),
+		Expiry: engine.Time(time.Now().UnixMilli())}
+	r, err := writer.Submit(&started)
+	if err != nil {
+		return // it is over already
+	}
+	m.writer.Store(writer)
+	m.signal()
+	m.options.Log.Info("this node leads", "term", term, "sequence", r.Sequence)
+	m.cluster.Led()
+}
+
+// handTime is how long a hand-over may take before this member goes on leading.
+const handTime = 2 * time.Second
+
+// StepDown finishes what has entered, and lets the voter lead that has most of the log.
+func (m *Together) StepDown(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, handTime)
+	defer cancel()
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
+	to := uint64(0)
+	if err := m.peer.Ask(func(c *raft.Core) { to = c.Successor() }); err != nil {
+		return err
+	}
+	writer := m.writer.Load()
+	switch {
+	case writer == nil:
+		return errors.New("this node does not lead")
+	case to == 0:
+		return errors.New("no other voter can be reached")
+	}
+	m.writer.Store(nil) // from now on Commands wait for the next leader
+	m.signal()
+	drained := make(chan struct{})
+	go func() {
+		_ = writer.Close()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		return errors.New("what has entered is not committed in time: this node goes on")
+	}
+	if err := m.peer.Ask(func(c *raft.Core) { c.Transfer(to) }); err != nil {
+		return err
+	}
+	for leader := m.cluster.ID; leader == m.cluster.ID || leader == 0; leader = m.leader.Load() {
+		select {
+		case <-time.After(glance):
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not take over in time: this node goes on", m.called(to))
+		}
+	}
+	return nil
+}

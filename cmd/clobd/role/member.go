@@ -1,0 +1,384 @@
+package role
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/cmd/cli"
+	"clobd/cmd/clobd/papers"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/sequencer/relay"
+	"clobd/ingress"
+	"clobd/journal/raft"
+)
+
+// Cluster is what a member is told of its cluster.
+type Cluster struct {
+	Name   string // of this member
+	ID     uint64
+	Listen string // where it takes connections of other members
+	// Known are the members that this one was told of when it joined: it finds the others in the
+	// journal. Addresses replace those of either, by name.
+	Known     []papers.Fellow
+	Addresses map[string]string
+	TLS       *tls.Config // with this member's certificate, and the cluster's authority
+	// Faucet is what a client may cause to be paid into a wallet; Links: that it is linked.
+	Faucet engine.Cash
+	Links  bool
+	// Quarantined reports whether a Command has once made the engine panic on this node.
+	Quarantined func(*engine.Command) bool
+	// Heard is told of an API key that another node has heard from.
+	Heard func(owner engine.WalletNo, key uint32)
+	// Led is called when this member begins to lead. It must not wait.
+	Led func()
+}
+
+// Together is a node of a cluster. Whichever leads, it shows what is committed.
+type Together struct {
+	*Common
+	cluster *Cluster
+	peer    *raft.Peer
+	network *raft.Network
+	client  *relay.Client
+	server  *relay.Server
+	latency prometheus.Histogram
+
+	leads        chan *raft.Lead
+	leader, term atomic.Uint64 // as they are known
+	terms        atomic.Uint64 // how often the term has changed
+	moved        chan struct{} // has a token when who takes Commands may have changed
+
+	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
+	counted  atomic.Pointer[sequencer.Sequencer] // the last writer
+	stepping sync.Mutex                          // held while the lead is handed over
+
+	// The goroutine's that leads.
+	shown *frameReader // stopped while a writer shows what it has committed
+	spare *spare       // nil: none was needed so far
+
+	mutex sync.Mutex // guards names
+	names map[uint64]Node
+
+	closing chan struct{}
+	once    sync.Once
+	joined  sync.WaitGroup
+}
+
+// Node is a member as others see it.
+type Node struct {
+	Name    string `json:"node"`
+	ID      uint64 `json:"id"`
+	Address string `json:"address"`
+	Role    string `json:"role"`
+	// Match is how far the log of the node is known to be that of the leader, and Lag how many entries
+	// are missing there; only the leader knows.
+	Match uint64 `json:"match,omitempty"`
+	Lag   uint64 `json:"lag"`
+	Sent  uint64 `json:"sentBytes"` // to it, by this node
+}
+
+// The roles of a member.
+const (
+	Leader  = "leader"
+	Backup  = "follower"
+	Gateway = "gateway"
+)
+
+// Standing is how a member sees its cluster.
+type Standing struct {
+	Node     string          `json:"node"`
+	Role     string          `json:"role"`
+	Leader   string          `json:"leader"` // "" if none is known
+	Term     uint64          `json:"term"`
+	Sequence engine.Sequence `json:"sequence"` // that it shows
+	Commit   uint64          `json:"commit"`   // index of the last entry that is committed and here
+	Lag      uint64          `json:"lag"`      // entries that are here and not committed
+	Nodes    []Node          `json:"nodes"`
+}
+
+func newTogether(c *Common) *Together {
+	return &Together{Common: c, cluster: c.options.Cluster, leads: make(chan *raft.Lead, 1),
+		moved: make(chan struct{}, 1), names: map[uint64]Node{}, closing: make(chan struct{}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "clobd",
+			Subsystem: "cluster", Name: "commit_seconds",
+			Help:    "From a frame's append until a majority has it, while this node leads.",
+			Buckets: prometheus.ExponentialBuckets(0.000125, 2, 16)})}
+}
+
+// Start takes part: it follows from now on, and leads when it is elected.
+func (m *Together) Start() error {
+	o, c := &m.options, m.cluster
+	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
+	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard}
+	m.Enter = m.enter
+	m.Submit = func(c *engine.Command) (engine.Receipt, error) {
+		call, err := m.enter(c)
+		if err != nil {
+			return engine.Receipt{}, err
+		}
+		return call.Wait()
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return cli.Hint(fmt.Errorf("listen for members: %w", err), "--cluster NAME@HOST:PORT names an "+
+			"address of this machine that is free")
+	}
+	m.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: m.Journal.ID, TLS: c.TLS,
+		Receive:     func(x *raft.Message) { m.peer.Receive(x) },
+		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
+		Gone:        func(id uint64) { m.peer.Gone(id) },
+		Stream:      m.serve, Log: o.Log})
+	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
+		Lead: m.offer, Moved: m.move, Log: o.Log})
+	if err != nil {
+		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
+	}
+	o.Metrics.MustRegister(m.metrics(m.counted.Load, m.term.Load)...)
+	o.Metrics.MustRegister(m.collectors()...)
+	x, head := m.restored.State.Exchange, m.restored.Head
+	if err := m.follow(); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	m.shown = m.show(head.Frame)
+	go func() { o.Failed("membership", m.peer.Run()) }()
+	if s := m.look(); slices.Contains(s.Voters, c.ID) || len(s.Voters) == 0 {
+		m.spare = m.keep(x, head) // a gateway needs none
+	}
+	m.joined.Go(func() { o.Failed("listen for members", m.network.Serve(l)) })
+	m.joined.Go(m.govern)
+	m.joined.Go(m.carry)
+	m.joined.Go(m.route)
+	return nil
+}
+
+// Begin does nothing: whoever leads journals that it does.
+func (m *Together) Begin() error { return nil }
+
+// Supply sets Enter and EnterAll of the door, and lets the node that leads watch heartbeats.
+func (m *Together) Supply(door *ingress.Options) {
+	door.Enter, door.EnterAll = m.enter, m.enterAll
+	door.Watches, door.Heard = m.Leads, m.client.Heard
+}
+
+// Writer returns what the last writer of this node has counted; it was never stalled if there was
+// none.
+func (m *Together) Writer() (counts sequencer.Counters, stalled time.Duration) {
+	if w := m.writer.Load(); w != nil {
+		return w.Counters(), w.Stalled()
+	}
+	return counts, 0
+}
+
+// Leads reports whether this node gives Commands their Sequence.
+func (m *Together) Leads() bool { return m.writer.Load() != nil }
+
+// enter hands a Command to this node's writer, or to the node that leads.
+func (m *Together) enter(c *engine.Command) (*sequencer.Call, error) {
+	call, err := m.enterHere(c)
+	if errors.Is(err, sequencer.ErrClosed) {
+		return m.client.Enter(c)
+	}
+	return call, err
+}
+
+// enterAll is enter for neighbours in the journal.
+func (m *Together) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
+	err := m.enterAllHere(commands, calls)
+	if errors.Is(err, sequencer.ErrClosed) {
+		return m.client.EnterAll(commands, calls)
+	}
+	return err
+}
+
+func (m *Together) enterHere(c *engine.Command) (*sequencer.Call, error) {
+	w := m.writer.Load()
+	if w == nil {
+		return nil, sequencer.ErrNoLeader
+	}
+	call, err := w.Enter(c)
+	if errors.Is(err, sequencer.ErrClosed) {
+		err = sequencer.ErrNoLeader
+	}
+	return call, err
+}
+
+func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Call) error {
+	w := m.writer.Load()
+	if w == nil {
+		return sequencer.ErrNoLeader
+	}
+	err := w.EnterAll(commands, calls)
+	if errors.Is(err, sequencer.ErrClosed) {
+		err = sequencer.ErrNoLeader
+	}
+	return err
+}
+
+// serve takes Commands of another node.
+func (m *Together) serve(from uint64, c net.Conn) {
+	s := m.look()
+	votes := slices.Contains(s.Voters, from)
+	if !votes && !slices.Contains(s.Learners, from) {
+		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
+		return
+	}
+	allowed := func(c *engine.Command) bool {
+		if m.cluster.Quarantined(c) {
+			return false
+		}
+		if votes {
+			return c.Kind != engine.Started && c.Kind != engine.Advance
+		}
+		return m.caused(c)
+	}
+	err := m.server.Serve(c, allowed)
+	m.options.Log.Debug("a node's connection for commands ends", "node", m.called(from), "error", err)
+}
+
+// caused reports whether clients can cause a Command: a gateway may enter no other.
+func (m *Together) caused(c *engine.Command) bool {
+	switch c.Kind {
+	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
+		engine.Arm, engine.SetKey:
+		return true
+	case engine.CancelAll:
+		return c.Owner != 0 && c.Reason != engine.ByOperator
+	case engine.Link:
+		return m.cluster.Links
+	case engine.Deposit:
+		return m.cluster.Faucet > 0 && c.Cash == m.cluster.Faucet && c.Market == 0
+	}
+	return false
+}
+
+// move is told who leads, and in which term.
+func (m *Together) move(leader, term uint64) {
+	m.leader.Store(leader)
+	if m.term.Swap(term) != term {
+		m.terms.Add(1)
+	}
+	m.signal()
+	m.options.Log.Info("leader", "node", m.called(leader), "term", term)
+}
+
+func (m *Together) signal() {
+	select {
+	case m.moved <- struct{}{}:
+	default:
+	}
+}
+
+// target is the member to whom Commands go, 0 if there is none.
+func (m *Together) target() uint64 {
+	to := m.leader.Load()
+	if to == m.cluster.ID && m.writer.Load() == nil {
+		return 0
+	}
+	return to
+}
+
+// lastWords is how long a node that led may take to say what came of the last Commands.
+const lastWords = 250 * time.Millisecond
+
+// redial is the pause before a connection to the leader is tried again.
+const redial = 20 * time.Millisecond
+
+// carry lets the Commands of this node's door travel to whoever leads. What waits when this node
+// itself begins to lead takes a short way.
+func (m *Together) carry() {
+	for !m.isClosing() {
+		to := m.target()
+		var conn net.Conn
+		var err error
+		switch to {
+		case 0:
+		case m.cluster.ID:
+			near, far := net.Pipe()
+			go func() { _ = m.server.Serve(far, func(*engine.Command) bool { return true }) }()
+			conn = near
+		default:
+			conn, err = m.network.Dial(to)
+		}
+		if conn == nil {
+			pause := time.Hour
+			if err != nil {
+				m.options.Log.Debug("no way to the leader", "node", m.called(to), "error", err)
+				pause = redial
+			}
+			select {
+			case <-m.moved:
+			case <-m.closing:
+			case <-time.After(pause):
+			}
+			continue
+		}
+		done := make(chan struct{})
+		go m.hangUp(conn, to, done)
+		err = m.client.Carry(conn)
+		close(done)
+		m.options.Log.Debug("commands", "to", m.called(to), "error", err)
+	}
+}
+
+// hangUp closes the connection when Commands go elsewhere.
+func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
+	for {
+		select {
+		case <-m.moved:
+			if m.target() == to {
+				continue
+			}
+			m.client.Rest(lastWords)
+		case <-m.closing:
+		case <-done:
+			m.signal() // the token may have been meant for carry
+			return
+		}
+		conn.Close()
+		m.signal()
+		return
+	}
+}
+
+func (m *Together) isClosing() bool {
+	select {
+	case <-m.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close hands the lead over, ends the membership, and stops the follower, which writes a last
+// checkpoint before ctx ends.
+func (m *Together) Close(ctx context.Context) error {
+	if m.peer == nil {
+		return nil
+	}
+	if m.Leads() {
+		if err := m.StepDown(ctx); err != nil {
+			m.options.Log.Warn("the lead is not handed over: the others elect a leader", "error", err)
+		}
+	}
+	m.once.Do(func() { close(m.closing) })
+	m.client.Close()
+	m.network.Close()
+	m.peer.Close()
+	m.joined.Wait()
+	m.shown.stop()
+	if m.spare != nil {
+		m.spare.end()
+	}
+	m.Follower.Close(ctx)
+	return nil
+}

@@ -1,0 +1,198 @@
+package role
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/cmd/cli"
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/view"
+	"clobd/ingress"
+	"clobd/journal"
+	"clobd/journal/disk"
+)
+
+// Options are what a role is told by the node that plays it. All but Cluster are required.
+type Options struct {
+	Data  string     // the node's folder, with the journal in it
+	Async bool       // acknowledge before the sync: for measuring only
+	Claim disk.Claim // of the folder
+	// Witnesses are those in the folder who know how far the journal went.
+	Witnesses func() []journal.Witness
+	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
+	Commands uint64
+	Interval time.Duration
+	Hold     func() bool
+	// Poisoned gets a Command that made Apply panic, Torn a panic behind Apply. Both end the
+	// process.
+	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
+	Torn     func(what string, frame uint64, cause any, stack []byte)
+	// Spent is told where each frame has spent its time.
+	Spent func(*sequencer.Spent)
+	// Failed gets the error that ended the writer, the follower or the membership, or nil when that
+	// ended in order.
+	Failed  func(what string, err error)
+	Metrics *prometheus.Registry
+	Log     *slog.Logger
+
+	Cluster *Cluster // nil: the node is alone
+}
+
+// Role is what a node is to others: alone, or a member of a cluster.
+type Role struct {
+	*Common
+	Play
+}
+
+// Play is what the roles do each in its own way. Call Start once, before any goroutine enters a
+// Command.
+type Play interface {
+	// Start starts what the role consists of.
+	Start() error
+	// Begin says that the node begins. Start comes before.
+	Begin() error
+	// Supply sets Enter and EnterAll of the door. Start comes before.
+	Supply(door *ingress.Options)
+	// Writer returns what this node's writer has counted, and for how long it has answered nobody
+	// although Commands wait. Start comes before.
+	Writer() (counts sequencer.Counters, stalled time.Duration)
+	// Leads reports whether this node gives Commands their Sequence.
+	Leads() bool
+	// Standing says how a member sees its cluster; nil if the node is alone.
+	Standing() *Standing
+	// StepDown lets another node lead, if this one does and there is one that can.
+	StepDown(ctx context.Context) error
+	// Close ends all that Start has started. The follower writes a last checkpoint before ctx ends.
+	// Journal stays open for its readers.
+	Close(ctx context.Context) error
+}
+
+// Common is what every role has.
+type Common struct {
+	Journal  *journal.Journal
+	Board    *view.Board
+	Follower *journal.Follower // nil before Start
+	// Enter and Submit hand the node's own Commands to the writer; nil before Start.
+	Enter  func(*engine.Command) (*sequencer.Call, error)
+	Submit func(*engine.Command) (engine.Receipt, error)
+
+	options  Options
+	began    time.Time
+	restored *journal.Restored
+}
+
+// Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
+// returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
+// ends, the error is that of ctx, and nothing was written.
+func Recover(ctx context.Context, o Options) (*Role, error) {
+	a := &Common{options: o, began: time.Now()}
+	var err error
+	a.Journal, err = journal.Open(journal.Options{Dir: o.Data, Async: o.Async, Log: o.Log,
+		Claim: o.Claim, Witnesses: o.Witnesses})
+	if err != nil {
+		return nil, Advised(err)
+	}
+	r := &Role{a, &Alone{Common: a}}
+	if o.Cluster != nil {
+		r.Play = newTogether(a)
+	}
+	if err := o.fits(a.Journal); err != nil {
+		return r, err
+	}
+	o.Metrics.MustRegister(a.Journal.Collectors()...)
+	a.restored, err = a.Journal.Restore(ctx, func() *journal.State {
+		var s *journal.State
+		s, a.Board = NewState() // the last one made is the one that is used
+		return s
+	})
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	} else if err != nil {
+		return r, Advised(err)
+	}
+	a.Board.Show()
+	return r, nil
+}
+
+// fits returns why a journal is not for this role: a member's journal has frames that may still be
+// taken back, and that of a node which is alone has no others to agree with.
+func (o *Options) fits(j *journal.Journal) error {
+	switch member := journal.Member(j) != nil; {
+	case member && o.Cluster == nil:
+		return cli.Hint(fmt.Errorf("%s is the folder of a cluster's member", o.Data),
+			"start it with --cluster NAME@ADDR, as clobd cluster init or join has said")
+	case !member && o.Cluster != nil:
+		return cli.Hint(fmt.Errorf("the journal in %s is that of no cluster", o.Data),
+			"clobd cluster init makes a cluster of it")
+	}
+	return nil
+}
+
+// NewState returns an Exchange to be restored, and the Board that follows it.
+func NewState() (*journal.State, *view.Board) {
+	var seed [8]byte
+	rand.Read(seed[:])
+	board := view.NewBoard()
+	return &journal.State{
+		Seed: binary.LittleEndian.Uint64(seed[:]),
+		Each: func(f *engine.Frame) error { board.Replay(f); return nil },
+		Save: board.Save, Load: board.Load,
+	}, board
+}
+
+// Fresh is NewState for a caller that does not read the Board.
+func Fresh() *journal.State {
+	s, _ := NewState()
+	return s
+}
+
+// follow starts the follower, which computes everything again and writes checkpoints.
+func (a *Common) follow() (err error) {
+	head, o := a.restored.Head, &a.options
+	from := uint64(0)
+	if a.restored.From != nil {
+		from = uint64(a.restored.From.Head.Sequence)
+	}
+	o.Log.Info("recovered", "sequence", head.Sequence, "frame", head.Frame, "checkpoint", from,
+		"replayed", a.restored.Commands, "digest", fmt.Sprintf("%016x", uint64(head.Digest)),
+		"took", time.Since(a.began).String())
+	a.restored.State = nil // somebody else owns the Exchange
+	a.Follower, err = a.Journal.Follow(journal.FollowerOptions{Fresh: Fresh, Commands: o.Commands,
+		Interval: o.Interval, Hold: o.Hold})
+	if err != nil {
+		return err
+	}
+	o.Metrics.MustRegister(a.Follower.Collectors()...)
+	go func() { o.Failed("follower", Advised(a.Follower.Run())) }()
+	return nil
+}
+
+// Advised turns the advice of an error of the journal or the index into a hint, and damage into a
+// BrokenError. It returns any other error, or nil, as it is.
+func Advised(err error) error {
+	advice := journal.Advice(err)
+	if advice == "" { // or no error
+		return err
+	}
+	var locked *disk.LockedError
+	text := strings.Replace(err.Error(), "; "+advice, "", 1)
+	// Pebble adds this line to an error without details.
+	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))
+	switch {
+	case journal.IsDamage(err):
+		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}
+	case errors.As(err, &locked):
+		return cli.Hint(what, "--data names another folder; the process that has this one: %s",
+			locked.Holder)
+	}
+	return cli.Hint(what, "%s", advice)
+}

@@ -1,0 +1,164 @@
+package role
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"clobd/journal/disk"
+	"clobd/journal/raft"
+)
+
+// look asks the agreement how it stands; empty after its end.
+func (m *Together) look() (s raft.Standing) {
+	_ = m.peer.Ask(func(c *raft.Core) { s = c.Standing() })
+	return s
+}
+
+// at stands between name and address of a member in what the journal says of it.
+const at = "@"
+
+// routing is how often new members are looked for.
+const routing = 250 * time.Millisecond
+
+// route keeps a way to each member.
+func (m *Together) route() {
+	known := map[uint64]Node{}
+	for _, n := range m.cluster.Known {
+		known[n.ID] = Node{Name: n.Name, ID: n.ID, Address: n.Address}
+	}
+	for {
+		s := m.look()
+		for id, text := range s.Names {
+			name, address, _ := strings.Cut(text, at)
+			known[id] = Node{Name: name, ID: id, Address: address}
+		}
+		all := slices.Concat(s.Voters, s.Learners)
+		for id, n := range known {
+			if len(all) > 0 && !slices.Contains(all, id) { // it was removed
+				n.Address = ""
+			} else if moved := m.cluster.Addresses[n.Name]; moved != "" {
+				n.Address = moved
+			}
+			m.mutex.Lock()
+			if m.names[id] = n; n.Address == "" {
+				delete(m.names, id)
+			}
+			m.mutex.Unlock()
+			m.network.Route(id, n.Address)
+		}
+		select {
+		case <-time.After(routing):
+		case <-m.closing:
+			return
+		}
+	}
+}
+
+// called is the name of a member, "" for nobody.
+func (m *Together) called(id uint64) string {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	switch n, known := m.names[id]; {
+	case known:
+		return n.Name
+	case id == m.cluster.ID:
+		return m.cluster.Name
+	case id == 0:
+		return ""
+	}
+	return fmt.Sprintf("member-%d", id)
+}
+
+// Standing says how this member sees its cluster.
+func (m *Together) Standing() *Standing {
+	var s raft.Standing
+	match := map[uint64]uint64{}
+	_ = m.peer.Ask(func(c *raft.Core) {
+		s = c.Standing()
+		for _, id := range slices.Concat(s.Voters, s.Learners) {
+			match[id] = c.Match(id)
+		}
+	})
+	out := &Standing{Node: m.cluster.Name, Leader: m.called(s.Leader), Term: s.Term,
+		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied}
+	for _, id := range slices.Concat(s.Voters, s.Learners) {
+		m.mutex.Lock()
+		n := m.names[id]
+		m.mutex.Unlock()
+		n.Name, n.ID, n.Role, n.Sent = m.called(id), id, Backup, m.network.Sent(id)
+		switch {
+		case id == s.Leader:
+			n.Role = Leader
+		case slices.Contains(s.Learners, id):
+			n.Role = Gateway
+		}
+		if id == m.cluster.ID {
+			out.Role = n.Role
+		}
+		if n.Match = match[id]; n.Match > 0 && n.Match < s.Last {
+			n.Lag = s.Last - n.Match
+		}
+		out.Nodes = append(out.Nodes, n)
+	}
+	if out.Role == "" { // it has not heard yet that it is a member
+		out.Role = Gateway
+	}
+	return out
+}
+
+func (m *Together) collectors() []prometheus.Collector {
+	const of disk.Subsystem = "cluster"
+	return []prometheus.Collector{m.latency, &others{m},
+		of.Gauge("term", "The term that this node knows of.",
+			func() float64 { return float64(m.term.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
+			Name: "term_changes_total", Help: "How often another term has begun."},
+			func() float64 { return float64(m.terms.Load()) }),
+		of.Gauge("leads", "1 while this node leads.", func() float64 {
+			if m.Leads() {
+				return 1
+			}
+			return 0
+		}),
+		of.Gauge("leader_known", "1 while this node knows who leads.", func() float64 {
+			if m.leader.Load() != 0 {
+				return 1
+			}
+			return 0
+		}),
+		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+
+			"and back.", func() float64 { return float64(m.client.Held()) }),
+	}
+}
+
+// others collects what this node knows of each other member.
+type others struct{ m *Together }
+
+var (
+	lagOf = prometheus.NewDesc("clobd_cluster_lag_entries",
+		"Entries that a member is not known to have, as the leader knows; 0 elsewhere.",
+		[]string{"node"}, nil)
+	sentTo = prometheus.NewDesc("clobd_cluster_sent_bytes_total",
+		"Bytes of messages to a member.", []string{"node"}, nil)
+)
+
+// Describe describes both metrics.
+func (o *others) Describe(to chan<- *prometheus.Desc) {
+	to <- lagOf
+	to <- sentTo
+}
+
+// Collect asks the agreement.
+func (o *others) Collect(to chan<- prometheus.Metric) {
+	for _, n := range o.m.Standing().Nodes {
+		if n.ID == o.m.cluster.ID {
+			continue
+		}
+		to <- prometheus.MustNewConstMetric(lagOf, prometheus.GaugeValue, float64(n.Lag), n.Name)
+		to <- prometheus.MustNewConstMetric(sentTo, prometheus.CounterValue, float64(n.Sent), n.Name)
+	}
+}

@@ -1,0 +1,127 @@
+package relay
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"net"
+	"time"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+)
+
+// Server takes Commands from other nodes on the node that leads, or did.
+type Server struct {
+	// Enter and EnterAll are those of the Sequencer; ErrNoLeader if there is none.
+	Enter    func(*engine.Command) (*sequencer.Call, error)
+	EnterAll func([]engine.Command, []*sequencer.Call) error
+	// Heard is told of an API key that another node has heard from.
+	Heard func(owner engine.WalletNo, key uint32)
+	// Most is how many Commands of one connection may be without an answer; default 4,096.
+	Most int
+}
+
+// promised is a Command that waits for its answer: a Call, or an error.
+type promised struct {
+	call *sequencer.Call
+	err  error
+}
+
+// Serve carries out the Commands of a connection until that breaks, and closes it. The error says
+// why. Commands for which allowed returns false, and bundles with such, are not entered.
+func (s *Server) Serve(conn net.Conn, allowed func(*engine.Command) bool) error {
+	answers, joined := make(chan promised, cmp.Or(s.Most, 4096)), make(chan struct{})
+	go func() {
+		defer close(joined)
+		reply(conn, answers)
+	}()
+	defer func() {
+		conn.Close()
+		close(answers)
+		<-joined
+	}()
+	r := commandReader{in: bufio.NewReaderSize(conn, buffered)}
+	for {
+		sizes, commands, err := r.next()
+		if err != nil {
+			return err
+		}
+		for _, n := range sizes {
+			s.enter(commands[:n], allowed, answers)
+			commands = commands[n:]
+		}
+	}
+}
+
+// enter enters a bundle.
+func (s *Server) enter(b []engine.Command, allowed func(*engine.Command) bool,
+	answers chan<- promised) {
+	calls := make([]*sequencer.Call, len(b))
+	var err error
+	if len(b) == 1 && b[0].Kind == heard {
+		s.Heard(b[0].Owner, b[0].Key)
+		answers <- promised{}
+		return
+	}
+	for i := range b {
+		if !allowed(&b[i]) {
+			err = ErrKind
+		}
+	}
+	switch {
+	case err != nil:
+	case len(b) == 1:
+		calls[0], err = s.Enter(&b[0])
+	default:
+		err = s.EnterAll(b, calls)
+	}
+	for _, call := range calls {
+		answers <- promised{call, err}
+	}
+}
+
+// reply sends the answers in order. Those that are there together are sent together. When the
+// connection is broken it still takes all of them.
+func reply(conn net.Conn, answers <-chan promised) {
+	b, failed := make([]byte, 4, buffered), false
+	flush := func() {
+		binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+		if len(b) > 4 && !failed {
+			err := conn.SetWriteDeadline(time.Now().Add(writeTime))
+			if err == nil {
+				_, err = conn.Write(b)
+			}
+			if failed = err != nil; failed {
+				conn.Close() // then the reader ends, too
+			}
+		}
+		b = b[:4]
+	}
+	for {
+		var p promised
+		var open bool
+		select {
+		case p, open = <-answers:
+		default:
+			flush()
+			p, open = <-answers
+		}
+		if !open {
+			flush()
+			return
+		}
+		a := answer{err: p.err}
+		if p.call != nil {
+			if !p.call.Answered() {
+				flush()
+			}
+			var placed sequencer.Placed
+			a.receipt, placed, a.err = p.call.WaitPlaced()
+			a.canceled = placed.Canceled
+		}
+		if b = a.append(b); len(b) > buffered {
+			flush()
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package raft
+
+import (
+	"log/slog"
+	"testing"
+
+	"clobd/engine"
+	"clobd/journal"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// still is members whose clocks stand still.
+type still struct {
+	t     *testing.T
+	cores map[uint64]*Core
+	down  map[uint64]bool
+}
+
+func newStill(t *testing.T, founders []Founder) *still {
+	t.Helper()
+	s := &still{t: t, cores: map[uint64]*Core{}, down: map[uint64]bool{}}
+	for _, f := range founders {
+		n := &box{t: t, id: f.ID, fs: vfs.NewCrashableMem(), dir: "data"}
+		j := n.open()
+		var words []journal.Entry
+		var ballot journal.Ballot
+		if f.ID == founders[0].ID { // the others get everything from it
+			var err error
+			if words, ballot, err = Found(engine.Head{}, founders); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := journal.Enroll(j, words, ballot); err != nil {
+			t.Fatal(err)
+		}
+		core, err := NewCore(CoreOptions{ID: f.ID, Journal: j, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.cores[f.ID] = core
+		t.Cleanup(func() {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return s
+}
+
+// settle carries messages and writes until nothing is left to do.
+func (s *still) settle() {
+	s.t.Helper()
+	for busy := true; busy; {
+		busy = false
+		var mail []*pb.Message
+		for id, c := range s.cores {
+			if s.down[id] {
+				continue
+			}
+			w, err := c.Ready()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			mail = append(mail, w.Send...)
+			for _, x := range w.Write {
+				if err := x.Begin(); err != nil {
+					s.t.Fatal(err)
+				}
+				if err := x.Settle(); err != nil {
+					s.t.Fatal(err)
+				}
+				mail = append(mail, x.Answers()...)
+				c.Written(x)
+				busy = true
+			}
+		}
+		for _, m := range mail {
+			if to := s.cores[m.GetTo()]; to != nil && !s.down[m.GetTo()] {
+				to.Step(m)
+				busy = true
+			}
+		}
+	}
+}
+
+// TestFounders: one folder with the first words is enough for a cluster, and all members learn from
+// the log what the others are called and who votes.
+func TestFounders(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1, Name: "a@x"}, {ID: 2, Name: "b@y"}, {ID: 3, Name: "c@z"},
+		{ID: 4, Name: "g@w", Learns: true}})
+	s.cores[1].Campaign()
+	s.settle()
+	for id, c := range s.cores {
+		v := c.Standing()
+		if v.Leader != 1 || len(v.Voters) != 3 || len(v.Learners) != 1 || v.Names[4] != "g@w" ||
+			len(v.Names) != 4 {
+			t.Errorf("member %d: %+v", id, v)
+		}
+	}
+	if err := s.cores[1].Admit(5, "h@v"); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if v := s.cores[4].Standing(); v.Names[5] != "h@v" || len(v.Learners) != 2 {
+		t.Errorf("after another one was admitted: %+v", v)
+	}
+	if err := s.cores[1].Change(Remove, 5); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if v := s.cores[4].Standing(); len(v.Names) != 4 || len(v.Learners) != 1 {
+		t.Errorf("after it was removed: %+v", v)
+	}
+}
+
+// TestForget: when the leader's process is gone, the others elect another one without waiting for
+// a timeout. While one of them still hears the leader nobody is elected against it.
+func TestForget(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learns: true}})
+	s.cores[1].Campaign()
+	s.settle()
+	if _, leaderless := s.cores[3].Forget(2); leaderless {
+		t.Error("a follower is missed as if it led")
+	}
+	s.down[1] = true
+	before, leaderless := s.cores[2].Forget(1)
+	if before != 0 || !leaderless {
+		t.Errorf("the first voter waits for %d others, leaderless %v", before, leaderless)
+	}
+	s.cores[2].Campaign()
+	s.settle()
+	if v := s.cores[2].Standing(); v.Leads {
+		t.Error("elected although another member still hears the leader")
+	}
+	if before, leaderless := s.cores[3].Forget(1); before != 1 || !leaderless {
+		t.Errorf("the second voter waits for %d others, leaderless %v", before, leaderless)
+	}
+	if _, leaderless := s.cores[4].Forget(1); leaderless {
+		t.Error("a learner would campaign")
+	}
+	s.cores[2].Campaign()
+	s.settle()
+	for _, id := range []uint64{2, 3, 4} {
+		if v := s.cores[id].Standing(); v.Leader != 2 {
+			t.Errorf("member %d: %+v", id, v)
+		}
+	}
+	if to := s.cores[2].Successor(); to != 3 {
+		t.Errorf("the successor would be %d", to)
+	}
+}
