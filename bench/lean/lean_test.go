@@ -293,8 +293,8 @@ func orders(addr string, lanes, n int) *Load {
 }
 
 // eventually tries something with a time that doubles until nothing is wrong. A machine may stand
-// still for longer than a short load lasts, and then less comes of it than a test wants to see: what
-// is wrong each time is a defect.
+// still for longer than a short load lasts, and then less comes of it than a test wants to see:
+// what is wrong each time is a defect.
 func eventually(t *testing.T, d time.Duration, try func(d time.Duration) (wrong string)) {
 	t.Helper()
 	for n := 1; ; n++ {

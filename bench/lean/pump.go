@@ -302,7 +302,7 @@ const lastAnswers = 2 * time.Second
 // given sends nothing more, and reports whether the answers have had their time. A request whose
 // answer nobody awaits may be carried out after what its sender does next: an order, after the
 // cancel of all orders.
-func (p *pump) given() bool {
+func given(p *pump) bool {
 	if p.patient == 0 {
 		p.over, p.patient = true, p.clock()+int64(lastAnswers)
 	}
@@ -312,7 +312,7 @@ func (p *pump) given() bool {
 // loop runs until all is sent and answered, or the time is over.
 func (p *pump) loop() error {
 	for p.inFlight > 0 || p.left > 0 && !p.over {
-		if p.stopped.Load() && p.given() {
+		if p.stopped.Load() && given(p) {
 			break
 		}
 		d := p.untilNext()
