@@ -61,7 +61,7 @@ func TestRunHTTP(t *testing.T) {
 		c.Data.Filesystem == "unknown" || !strings.Contains(out, c.Data.Filesystem) {
 		t.Errorf("the data was on %+v, asked for %s", c.Data, dir)
 	}
-	if c.Node == nil || !c.Node.Started || c.Node.GOMAXPROCS != fmt.Sprint(2*runtime.NumCPU()) ||
+	if c.Node == nil || !c.Node.Started || c.Node.GOMAXPROCS != fmt.Sprint(4*runtime.NumCPU()) ||
 		!strings.HasPrefix(c.Node.Go, "go1.") || c.Node.Cgo != c.Program.Cgo {
 		t.Errorf("the node's conditions: %+v", c.Node)
 	}
@@ -423,7 +423,7 @@ func TestCompare(t *testing.T) {
 		}
 		m := &c.Conditions
 		if m.Node == nil || m.Baseline == nil || m.Data == nil || filepath.Dir(m.Data.Dir) != dir ||
-			m.Node.GOMAXPROCS != fmt.Sprint(2*runtime.NumCPU()) || m.Node.Durability != "fsync" ||
+			m.Node.GOMAXPROCS != fmt.Sprint(4*runtime.NumCPU()) || m.Node.Durability != "fsync" ||
 			m.Baseline.GOMAXPROCS != m.Program.GOMAXPROCS || m.Hiccup.Looks == 0 {
 			t.Errorf("%s: conditions %+v", what, m)
 		}
