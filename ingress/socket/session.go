@@ -335,38 +335,33 @@ func (s *session) answer(x *Exchange) {
 	exchanges.Put(x)
 }
 
-// flush sends what the socket has room for, and reports whether something is left. After the end it
-// sends what the socket has accepted before: the close frame comes last.
+// flush sends what there is room for, even after the end, and reports whether something is left.
 func (s *session) flush() (left bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	for s.rest > 0 || !s.ended && len(s.out) > 0 {
-		if s.rest == 0 {
-			s.send()
-		} else {
-			_, err := s.live.Flush()
-			s.measure(err)
-		}
-		if s.rest > 0 {
-			break
-		}
+	if s.rest > 0 {
+		_, err := s.live.Flush()
+		s.measure(err)
 	}
+	s.send()
 	if s.rest > 0 && time.Since(s.since) > mostStuck {
 		s.end(live.TryLater, "slow consumer")
 	}
 	return s.rest > 0
 }
 
-// send hands whole frames to the socket, which is not full: not more than it may keep unsent.
+// send hands whole frames to the socket until it is full: no more than it may keep unsent.
 func (s *session) send() {
-	n := live.Cut(s.out, piece)
-	s.room.meters.writes.Inc()
-	s.room.meters.bytes.Add(float64(n))
-	_, err := s.live.Send(s.out[:n])
-	if s.out = s.out[:copy(s.out, s.out[n:])]; len(s.out) == 0 && cap(s.out) > piece {
-		s.out = nil
+	for !s.ended && s.rest == 0 && len(s.out) > 0 {
+		n := live.Cut(s.out, piece)
+		s.room.meters.writes.Inc()
+		s.room.meters.bytes.Add(float64(n))
+		_, err := s.live.Send(s.out[:n])
+		if s.out = s.out[:copy(s.out, s.out[n:])]; len(s.out) == 0 && cap(s.out) > piece {
+			s.out = nil
+		}
+		s.measure(err)
 	}
-	s.measure(err)
 }
 
 // measure notes how many bytes the socket has accepted and not sent. After an error it is closed.
@@ -444,27 +439,24 @@ func (s *session) end(code int, why string) {
 	if s.ended {
 		return
 	}
-	for !s.ended && s.rest == 0 && len(s.out) > 0 {
-		s.send()
-	}
+	s.send()
 	s.room.meters.closes.WithLabelValues(why).Inc()
 	s.live.Tell(code, why)
 	s.ended, s.out = true, nil
 	s.measure(nil)
 	s.rouse()
 	s.since = time.Now()
-	last := s.since.Add(farewell)
-	time.AfterFunc(goodbye, func() { s.part(last) })
+	go s.part(s.since.Add(farewell))
 }
 
-// part closes the connection, unless a full socket has had room for more of the rest lately.
+// part closes the connection when goodbye has passed since a full socket last had room for more of
+// the rest, and at the last instant in any case.
 func (s *session) part(last time.Time) {
 	s.mutex.Lock()
-	wait := min(goodbye-time.Since(s.since), time.Until(last))
-	s.mutex.Unlock()
-	if wait > 0 {
+	defer s.mutex.Unlock()
+	if wait := min(goodbye-time.Since(s.since), time.Until(last)); wait > 0 {
 		time.AfterFunc(wait, func() { s.part(last) })
-		return
+	} else {
+		s.live.End()
 	}
-	s.live.End()
 }
