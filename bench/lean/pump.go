@@ -173,17 +173,35 @@ func (p *pump) work(ctx context.Context, ready func() (time.Time, error)) (err e
 	return err
 }
 
-// stand waits for the start. Desks answer pings until then: ready may wait for other processes.
-func (p *pump) stand(ready func() (time.Time, error)) (err error) {
+// stand waits for the start. Desks answer pings while ready waits for other processes, too.
+func (p *pump) stand(ready func() (time.Time, error)) error {
 	told := make(chan error, 1)
-	var at time.Time // when told has a value
-	go func() {
+	var at time.Time // when told has had its value
+	ask := func() {
 		begin, err := ready()
 		at = begin
 		told <- err
-	}()
-	for d, waits := time.Millisecond, true; d > 0; {
-		n, err := p.poller.wait(min(d, longestWait))
+	}
+	if p.Flight > 0 {
+		go ask()
+	} else {
+		ask()
+	}
+	for known := false; ; {
+		select {
+		case err := <-told:
+			if known = true; err != nil {
+				return err
+			}
+		default:
+		}
+		d := time.Millisecond
+		if known {
+			if d = min(time.Until(at), longestWait); d <= 0 || p.stopped.Load() {
+				return nil
+			}
+		}
+		n, err := p.poller.wait(d)
 		if err != nil {
 			return err
 		}
@@ -195,21 +213,7 @@ func (p *pump) stand(ready func() (time.Time, error)) (err error) {
 				return err
 			}
 		}
-		if waits {
-			select {
-			case err := <-told:
-				if waits = false; err != nil {
-					return err
-				}
-			default:
-				continue
-			}
-		}
-		if d = time.Until(at); p.stopped.Load() {
-			return nil
-		}
 	}
-	return nil
 }
 
 // connect opens the connections of all lanes, but not of those that would be desks and have no
@@ -411,7 +415,18 @@ func (p *pump) finish() {
 	if p.open {
 		m.Unsent = int64(p.left)
 		m.Full = p.left == 0 && p.Duration > 0 && !p.short
-		p.noteUnsent()
+		// How long the requests that were given up have waited stands in for what they would have
+		// taken, which is longer. Without them the corrected times of a server that is too slow would be
+		// too short.
+		end := p.clock()
+		for i := range p.lanes {
+			l := &p.lanes[i]
+			for _, k := range l.list[l.next:] {
+				if due := int64(p.Due[k]); due <= end {
+					note(p.measured(k).Corrected, end-due)
+				}
+			}
+		}
 		if n := len(p.Due); n > 0 && p.left == 0 {
 			took = max(took, int64(p.Due[n-1]))
 		}
@@ -420,20 +435,6 @@ func (p *pump) finish() {
 		took = max(took, int64(p.Duration))
 	}
 	m.Took = max(asDuration(took)-p.Settle, 0)
-}
-
-// noteUnsent records how long the requests that were given up have waited: they would have taken
-// longer. Without them the corrected times of a server that is too slow would be too short.
-func (p *pump) noteUnsent() {
-	end := p.clock()
-	for i := range p.lanes {
-		l := &p.lanes[i]
-		for _, k := range l.list[l.next:] {
-			if due := int64(p.Due[k]); due <= end {
-				note(p.measured(k).Corrected, end-due)
-			}
-		}
-	}
 }
 
 // asDuration names the unit of the times of a pump.
