@@ -306,7 +306,7 @@ const lastAnswers = 2 * time.Second
 // given sends nothing more, and reports whether the answers have had their time. A request whose
 // answer nobody awaits may be carried out after what its sender does next: an order, after the
 // cancel of all orders.
-func given(p *pump) bool {
+func (p *pump) given() bool {
 	if p.patient == 0 {
 		p.over, p.patient = true, p.clock()+int64(lastAnswers)
 	}
@@ -316,7 +316,7 @@ func given(p *pump) bool {
 // loop runs until all is sent and answered, or the time is over.
 func (p *pump) loop() error {
 	for p.inFlight > 0 || p.left > 0 && !p.over {
-		if p.stopped.Load() && given(p) {
+		if p.stopped.Load() && p.given() {
 			break
 		}
 		d := p.untilNext()
