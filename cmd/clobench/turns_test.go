@@ -37,7 +37,7 @@ func insist(t *testing.T, args ...string) (code int, said string) {
 
 // TestTurns measures one build of the node beside itself for a moment.
 func TestTurns(t *testing.T) {
-	setting.Full(t, "a node is loaded four times; TestDiffCodes stays")
+	setting.Full(t, "a node is loaded four times; TestDiffCodes judges reports that nobody measured")
 	dir := t.TempDir()
 	node := filepath.Join(programs, "clobd")
 	var b bench.Report
