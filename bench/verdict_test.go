@@ -93,8 +93,8 @@ func TestOpenLoop(t *testing.T) {
 	}
 }
 
-// openLoop asks for 1000 operations a second, and reports whether the timeline has half of them: what
-// is done after its last full second is not in it, and a busy machine lets that be late.
+// openLoop asks for 1000 operations a second, and reports whether the timeline has half of them:
+// what is done after its last full second is not in it, and a busy machine lets that be late.
 func openLoop(t *testing.T, d time.Duration, poisson bool) (told bool) {
 	t.Helper()
 	progress := 0

@@ -376,7 +376,9 @@ func TestRunStreams(t *testing.T) {
 	setting.Full(t, "TestStreams stays")
 	var r bench.Report
 	// Changes that come together share a message: on a slow machine many do, for a while.
-	steady := func() bool { return r.Acknowledged > 0 && r.Delivery != nil && r.Delivery.Messages >= 100 }
+	steady := func() bool {
+		return r.Acknowledged > 0 && r.Delivery != nil && r.Delivery.Messages >= 100
+	}
 	out := measure(t, &r, steady, "run",
 		"--level", "L3", "--workload", "streams", "--subscribers", "5", "--rate", "200",
 		"--connections", "4", "--duration", "1s")

@@ -46,8 +46,8 @@ func (s *service) add(times *[]time.Duration, due time.Time, err error) {
 }
 
 // insist sends a request, and again after an answer 503, which says that nothing happened and that
-// the same may be sent again: a machine without a free core has no other. Who is put off for as long
-// as an answer may take is not served.
+// the same may be sent again: a machine without a free core has no other. Who is put off for as
+// long as an answer may take is not served.
 func (s *service) insist(send func() (status int, err error)) error {
 	for end := time.Now().Add(answerTime); ; time.Sleep(orderPause) {
 		status, err := send()
