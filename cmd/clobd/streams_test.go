@@ -24,7 +24,7 @@ type steady struct {
 	url string
 
 	mutex sync.Mutex // guards what follows, and the fields that hear changes
-	count int        // messages received, without heartbeats
+	beats int        // heartbeats since the last other message, or since the connection is open
 	open  *websocket.Conn
 	over  bool
 }
@@ -52,7 +52,7 @@ func (s *steady) follow(hello func() any, hear func(text []byte, first uint64) (
 // listen reads a connection until it ends.
 func (s *steady) listen(c *websocket.Conn, hear func(text []byte, first uint64) (int, error)) {
 	s.mutex.Lock()
-	if s.open = c; s.over {
+	if s.open, s.beats = c, 0; s.over {
 		c.Close()
 	}
 	s.mutex.Unlock()
@@ -63,6 +63,9 @@ func (s *steady) listen(c *websocket.Conn, hear func(text []byte, first uint64) 
 		}
 		s.mutex.Lock()
 		n, err := hear(text, sequence)
+		if s.beats++; !strings.Contains(string(text), `"event_type":"heartbeat"`) {
+			s.beats = 0
+		}
 		s.mutex.Unlock()
 		if sequence += uint64(n); err != nil {
 			s.t.Errorf("message %d: %v", sequence, err)
@@ -80,18 +83,19 @@ func (s *steady) stop() {
 	}
 }
 
-// settle waits until none of the streams has received a message for a second, heartbeats aside.
+// settle waits until each of the streams has received two heartbeats, with nothing between them, on
+// one connection: the node, which sends one each second, had nothing else to tell.
 func settle(all ...*steady) {
-	last, since := -1, time.Now()
-	for ; time.Since(since) < time.Second; time.Sleep(20 * time.Millisecond) {
-		n := 0
-		for _, s := range all {
+	end := time.Now().Add(patience)
+	for _, s := range all {
+		for quiet := false; !quiet; time.Sleep(20 * time.Millisecond) {
 			s.mutex.Lock()
-			n += s.count
+			quiet = s.beats >= 2
 			s.mutex.Unlock()
-		}
-		if n != last {
-			last, since = n, time.Now()
+			if time.Now().After(end) {
+				s.t.Errorf("a stream from %s does not become quiet", s.url)
+				return
+			}
 		}
 	}
 }
@@ -143,9 +147,7 @@ func (b *bookStream) hear(text []byte, first uint64) (int, error) {
 			return 0, fmt.Errorf("after Sequence %d: %s", b.seq, text)
 		}
 		b.seq, b.stale = max(b.seq, m.Seq), m.Type == "resync" || m.Type == "book" && b.stale
-		if b.kinds[m.Type]++; m.Type != "heartbeat" {
-			b.count++
-		}
+		b.kinds[m.Type]++
 		n, err := b.books.Apply(m)
 		if b.hashes += n; err != nil {
 			return 0, fmt.Errorf("%w\nafter %s", err, text)

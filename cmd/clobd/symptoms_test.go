@@ -109,9 +109,13 @@ func TestSymptoms(t *testing.T) {
 	for range 4 { // together far above attackRate, also on a slow machine
 		attackers.Go(func() { p.attack(t, end) })
 	}
+	over := sync.OnceFunc(func() {
+		close(end)
+		attackers.Wait()
+	})
+	defer over() // nobody may use t when the test has failed and is over
 	p.warns(t, "clobd_http_requests_total", "the door is attacked")
-	close(end)
-	attackers.Wait()
+	over()
 	waitFor(t, "the end of the attack", func() bool {
 		_, _, warnings := p.told(t)
 		return len(warnings) == 0

@@ -155,13 +155,21 @@ func TestTailStalls(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(ended)
-	told := &tail{tailCommand: &tailCommand{URL: server.URL}}
-	begun := time.Now()
-	err := told.follow(t.Context())
-	var late net.Error
-	if took := time.Since(begun); !errors.As(err, &late) || !late.Timeout() || took < tailBeat ||
-		took > tailBeat+tailAnswer/2 {
-		t.Errorf("%v after %v", err, took)
+	for try := 1; ; try++ {
+		told := &tail{tailCommand: &tailCommand{URL: server.URL}}
+		begun := time.Now()
+		err := told.follow(t.Context())
+		took := time.Since(begun)
+		var late net.Error
+		if !errors.As(err, &late) || !late.Timeout() || took < tailBeat {
+			t.Fatalf("%v after %v", err, took)
+		}
+		if took < tailAnswer { // the machine may have stood still
+			return
+		}
+		if try == 3 {
+			t.Fatalf("%v after %v, and never earlier", err, took)
+		}
 	}
 }
 

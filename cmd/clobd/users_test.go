@@ -100,7 +100,6 @@ func (l *ownStream) hear(text []byte, first uint64) (int, error) {
 	case "heartbeat":
 	case "order", "trade":
 		l.heard = append(l.heard, m)
-		l.count++
 	default:
 		return 0, fmt.Errorf("%s", text)
 	}

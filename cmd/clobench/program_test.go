@@ -101,6 +101,7 @@ const tries = 5
 var slow = []string{
 	// These report too little work in a short time.
 	"nothing was answered, or the CPU time is unknown",
+	"no operation was acknowledged",
 	"the rounds are too short: the baseline's median rate or CPU time is 0",
 	// The orders of a flood are drawn for the speed of the turns before: one of them stood still.
 	"the flood ran dry",
@@ -108,8 +109,8 @@ var slow = []string{
 	"the rate was not reached",
 	// What was under way has a moment to end: a machine that stands still for it lets it end later.
 	"the writer moved although it was stalled",
-	// The generator waited for a core, and does not blame the node.
-	"the generator was late itself",
+	// The generator waited for a core, or had too little of one, and does not blame the node.
+	"the generator was late itself", "the generator was at its limit",
 	// The node gives an order 10 s to become durable, and a request 5 s to come in.
 	"status 504", "status 408",
 }
@@ -156,6 +157,31 @@ func measure[R any](t *testing.T, report *R, steady func() bool, args ...string)
 			t.Fatalf("%d times, so it is not a stall: %s\n%s", tries, cause, out)
 		}
 		t.Logf("again: %s\n%s", cause, out)
+	}
+}
+
+// judged is measure for what says itself that a busy machine has made its figures: a report that
+// calls itself INVALID, or behind its rate, is as good as another. The thread that sends is woken
+// late there each time, and no second try mends it.
+func judged[R any](t *testing.T, report *R, steady func() bool, args ...string) (out string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.json")
+	args = append(slices.Clone(args), "--json", file)
+	for try := 1; ; try++ {
+		code, out := clobench(t, args...)
+		condemned := strings.Contains(out, "INVALID: ") || strings.Contains(out, "fell behind: ")
+		switch {
+		case code == 0 || code == 1 && condemned:
+			if readReport(t, file, report); steady() {
+				return out
+			}
+		case slowness(out) == "":
+			t.Fatalf("code %d\n%s", code, out)
+		}
+		if try == tries {
+			t.Fatalf("%d times, so it is not a stall: code %d\n%s", tries, code, out)
+		}
+		lengthen(t, args)
 	}
 }
 
@@ -412,7 +438,7 @@ func TestCompare(t *testing.T) {
 		dir := t.TempDir()
 		var c bench.Compared
 		steady := func() bool { return c.CPURatio > 0 && c.Ratio > 0 }
-		out := measure(t, &c, steady, "compare", what, "--rounds", "2", "--duration", "200ms",
+		out := judged(t, &c, steady, "compare", what, "--rounds", "2", "--duration", "200ms",
 			"--connections", "8", "--dir", dir)
 		if !strings.Contains(out, "times the baseline") || !strings.Contains(out, "checked: ") {
 			t.Errorf("%s printed:\n%s", what, out)

@@ -148,7 +148,7 @@ func remark(dir string, change func(m *journal.Mark)) error {
 
 // TestVerifyFindsDamage: each part that is not what it was is found and named.
 func TestVerifyFindsDamage(t *testing.T) {
-	setting.Full(t, "TestVerify stays")
+	setting.Full(t, "TestFlips stays")
 	index := func(change func(db *pebble.DB) error) func(string) error {
 		return func(dir string) error { return inDatabase(vfs.Default, filepath.Join(dir, "index"), change) }
 	}

@@ -29,6 +29,7 @@ type service struct {
 	Books   []time.Duration `json:"books"`
 	Cancels []time.Duration `json:"cancels"`
 	Hiccups []time.Duration `json:"hiccups"` // how much later than due a sleeper woke
+	PutOff  int             `json:"put_off"` // answers 503: the request was sent again
 	Failed  []string        `json:"failed"`  // what was refused, or not answered
 
 	mutex sync.Mutex
@@ -41,6 +42,21 @@ func (s *service) add(times *[]time.Duration, due time.Time, err error) {
 	*times = append(*times, time.Since(due))
 	if err != nil && len(s.Failed) < 20 {
 		s.Failed = append(s.Failed, err.Error())
+	}
+}
+
+// insist sends a request, and again after an answer 503, which says that nothing happened and that
+// the same may be sent again: a machine without a free core has no other. Who is put off for as
+// long as an answer may take is not served.
+func (s *service) insist(send func() (status int, err error)) error {
+	for end := time.Now().Add(answerTime); ; time.Sleep(orderPause) {
+		status, err := send()
+		if status != http.StatusServiceUnavailable || time.Now().After(end) {
+			return err
+		}
+		s.mutex.Lock()
+		s.PutOff++
+		s.mutex.Unlock()
 	}
 }
 
@@ -110,12 +126,14 @@ func (s *service) read(p part, address string, end time.Time) {
 		if reads++; reads%freshly == 0 {
 			host.CloseIdleConnections()
 		}
-		status, body, err := host.GetTimeout(nil, "http://"+p.Address+"/book?token_id="+p.Token,
-			answerTime)
-		if err == nil && status != http.StatusOK {
-			err = fmt.Errorf("book: status %d: %.200s", status, body)
-		}
-		s.add(&s.Books, due, err)
+		s.add(&s.Books, due, s.insist(func() (int, error) {
+			status, body, err := host.GetTimeout(nil, "http://"+p.Address+"/book?token_id="+p.Token,
+				answerTime)
+			if err == nil && status != http.StatusOK {
+				err = fmt.Errorf("book: status %d: %.200s", status, body)
+			}
+			return status, err
+		}))
 	})
 }
 
@@ -132,12 +150,19 @@ func (s *service) quote(p part, c *trader.Client, maker uint64, end time.Time) {
 		salt += makers
 		body, id, err := c.Sign(trader.Limit{Token: token, Price: 100, Size: 5 * engine.Unit,
 			Type: "GTC", Salt: salt})
+		send := func(method string, body []byte) error {
+			return s.insist(func() (int, error) {
+				resp.Reset()
+				err := status(c.Do(method, "/order", body, &resp), &resp)
+				return resp.StatusCode(), err
+			})
+		}
 		if err == nil {
-			err = status(c.Do(http.MethodPost, "/order", body, &resp), &resp)
+			err = send(http.MethodPost, body)
 		}
 		due := time.Now()
 		if err == nil {
-			err = status(c.Do(http.MethodDelete, "/order", trader.CancelBody(id), &resp), &resp)
+			err = send(http.MethodDelete, trader.CancelBody(id))
 		}
 		s.add(&s.Cancels, due, err)
 	})

@@ -88,14 +88,14 @@ func TestRawHTTP(t *testing.T) {
 }
 
 // exchange sends bytes over a connection of their own and returns the statuses of all answers. The
-// node must hang up within some seconds.
+// node must hang up, and long before it does so with a connection that is idle.
 func exchange(send string) (statuses []int, err error) {
-	c, err := net.DialTimeout("tcp", *address, 5*time.Second)
+	c, err := net.DialTimeout("tcp", *address, answerTime)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(8 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
 		return nil, err
 	}
 	// The node may hang up while bytes are still on their way.

@@ -39,34 +39,44 @@ func allowances(token string) []allowance {
 const period = 10 * time.Second
 
 // TestLimits sends more than each row allows, from an address that claims to be another one each
-// time. No more pass than stated, and at most 2 % fewer.
+// time. No more pass than stated, and at most 2 % fewer. The rows come one after the other, and a
+// row again from another address, so that a slow machine sends all within a window; of one that is
+// slower still, more pass by as many windows as it takes.
 func TestLimits(t *testing.T) {
 	v := besiege(t)
 	for i, r := range allowances(v.token) {
 		t.Run(fmt.Sprintf("%s %.20s", r.method, r.path), func(t *testing.T) {
-			t.Parallel()
-			host := &fasthttp.HostClient{Addr: v.address, ReadTimeout: answerTime,
-				Dial: from(fmt.Sprintf("127.0.3.%d", 1+i))}
-			begun, passed := time.Now(), 0
-			for n := range r.most * 3 / 2 {
-				status, wait := r.send(t, host, n)
-				switch {
-				case status == http.StatusOK, status == http.StatusNotFound: // empty
-					passed++
-				case status != http.StatusTooManyRequests:
-					t.Fatalf("request %d: status %d", n, status)
-				case wait == "":
-					t.Fatal("a refusal does not say when to come again")
-				}
+			passed, took := 0, period
+			for try := 0; try < 3 && took >= period; try++ {
+				passed, took = r.exceed(t, v.address, fmt.Sprintf("127.0.%d.%d", 30+try, 1+i))
 			}
-			if took := time.Since(begun); took > period {
-				t.Skipf("SKIPPED: %d requests took %v, longer than a window", r.most*3/2, took)
-			}
-			if passed > r.most || passed < r.most-max(1, r.most/50) {
-				t.Errorf("%d passed, want %d", passed, r.most)
+			windows := 1 + int(took/period)
+			if passed > windows*r.most || passed < r.most-max(1, r.most/50) {
+				t.Errorf("%d passed in %v, want %d in each of %d windows", passed, took, r.most, windows)
 			}
 		})
 	}
+}
+
+// exceed sends half as much again as the row allows, and returns how much passed and how long it
+// took.
+func (r allowance) exceed(t *testing.T, to, home string) (passed int, took time.Duration) {
+	t.Helper()
+	host := &fasthttp.HostClient{Addr: to, ReadTimeout: answerTime, Dial: from(home)}
+	defer host.CloseIdleConnections()
+	begun := time.Now()
+	for n := range r.most * 3 / 2 {
+		status, wait := r.send(t, host, n)
+		switch {
+		case status == http.StatusOK, status == http.StatusNotFound: // empty
+			passed++
+		case status != http.StatusTooManyRequests:
+			t.Fatalf("request %d: status %d", n, status)
+		case wait == "":
+			t.Fatal("a refusal does not say when to come again")
+		}
+	}
+	return passed, time.Since(begun)
 }
 
 // send sends a request and returns its status, and when to come again.

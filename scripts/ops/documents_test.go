@@ -312,7 +312,8 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	var missing map[string]string
-	for end := time.Now().Add(answerTime); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(2 * answerTime); time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
 		if missing = n.lacks(t, all); len(missing) == 0 {
 			break
 		}

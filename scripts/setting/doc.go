@@ -2,7 +2,8 @@
 // random numbers.
 //
 //	CLOBD_SIZE=1000 CLOBD_SEED=7 go test ./… ──► Size, Number ──► the test
-//	go test -short                           ──► Size: the short one; Full: the test is left out
+//	go test -short                           ──► Size: the short one; Full: the test is left out,
+//	                                             both only if CLOBD_SIZE is not set
 //
 // # Contract
 //

@@ -37,15 +37,19 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// TestFull: a test is left out of a short run only, unless the build is a thorough one.
+// TestFull: a test is left out of a short run only, unless the build is a thorough one or a size is
+// asked for.
 func TestFull(t *testing.T) {
-	var r refused
-	Full(&r, "it sleeps")
-	want := ""
-	if testing.Short() && !thorough {
-		want = "full size only: it sleeps"
-	}
-	if r.said != want {
-		t.Errorf("said %q, want %q", r.said, want)
+	for _, size := range []string{"", "3"} {
+		t.Setenv("CLOBD_SIZE", size)
+		var r refused
+		Full(&r, "it sleeps")
+		want := ""
+		if testing.Short() && !thorough && size == "" {
+			want = "full size only: it sleeps"
+		}
+		if r.said != want {
+			t.Errorf("size %q: said %q, want %q", size, r.said, want)
+		}
 	}
 }
