@@ -210,8 +210,8 @@ func (p *pusher) reap(v *volley, apart *lean.Apart) (*lean.Measured, error) {
 	return m, err
 }
 
-// calm is how long each load of an open loop asks for half of the capacity, before it is measured:
-// clients keep their connections, and overload meets those that are in use.
+// calm is how long an open loop asks for half of the capacity before its measured part begins. Real
+// clients are connected when overload comes, so the measured part must not begin with handshakes.
 const calm = time.Second
 
 // aim prepares an open loop of a multiple of the capacity, on connections that are in use.

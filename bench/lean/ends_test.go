@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestUnsent: a server that is too slow makes an open loop give up what is late by all of its
-// duration. What was given up is in the corrected times, with what it waited.
+// TestUnsent: an open loop whose server is too slow gives up requests that are late by the whole
+// duration of the load. Each such request counts in the corrected times with the time it waited.
 func TestUnsent(t *testing.T) {
 	eventually(t, 100*time.Millisecond, func(d time.Duration) (wrong string) {
 		addr := serve(t, "127.0.0.1:0", func(w net.Conn, r *http.Request, body []byte) bool {

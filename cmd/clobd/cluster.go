@@ -62,7 +62,7 @@ func (c *clusterInit) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the cluster's authority: %w", err)
 	}
-	for i := len(all) - 1; i >= 0; i-- { // the first one last: without its papers init begins again
+	for i := len(all) - 1; i >= 0; i-- { // the first one last: with its papers all is there
 		f := &all[i]
 		if i > 0 {
 			if err := equip(f, cluster, first.Data); err != nil {

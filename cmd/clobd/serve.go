@@ -55,7 +55,7 @@ type serveCommand struct {
 	Allowed            []string      `name:"wallet-allow" help:"Network that may ask about wallets, as 10.0.0.0/8; all others are refused. May be repeated. Without it everybody may."`
 	DebugStages        bool          `help:"Answer an order whose request has X-Debug-Stages: 1 with the microseconds of each stage. On with --demo."`
 	TraceSlow          time.Duration `help:"Keep a runtime trace of the last 10 s in memory, and write it to DATA/traces when p99 of POST /order passes this. 0: never. It takes CPU time all the while."`
-	Cluster            string        `placeholder:"NAME@HOST:PORT" help:"Be the member of a cluster that the data folder was made for, and take connections of other members there. One of the voters leads; all members answer reads and take writes. --demo has no bots then."`
+	Cluster            string        `placeholder:"NAME@HOST:PORT" help:"Be the member of a cluster that the data folder was made for, and take connections of other members there. One of the voters leads; all members answer reads and take writes. For trials, not for money yet: journal/raft/DESIGN.md lists the gaps. --demo has no bots then."`
 	Peers              []string      `placeholder:"NAME@HOST:PORT" help:"Where other members are, if not where clobd cluster init was told."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }

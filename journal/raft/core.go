@@ -116,7 +116,8 @@ func NewCore(o CoreOptions) (*Core, error) {
 // Tick tells that time passes.
 func (c *Core) Tick() { c.raw.Tick() }
 
-// Step takes a message of another member. What a stranger or a former member sends is dropped.
+// Step takes a message of another member. The library drops only answers of strangers: the caller
+// must let in nobody but members that it trusts to lead.
 func (c *Core) Step(m *pb.Message) {
 	if m.GetType() == pb.MsgSnap || m.GetType() == pb.MsgProp {
 		return // neither is ever sent

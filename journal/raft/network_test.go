@@ -244,7 +244,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestGone: a machine that says that nobody listens is heard, one that says nothing is not.
+// TestGone: gone is called when a machine refuses a connection, and not when it does not answer.
 func TestGone(t *testing.T) {
 	a, gone := newAuthority(t), make(chan uint64, 100)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -49,8 +49,8 @@ const (
 	rootKeyName  = "ca.key"
 )
 
-// validity is how long a certificate is good. The authority of a cluster trusts nobody else, and a
-// member that is removed is refused by the others whatever its certificate says.
+// validity is how long a certificate is good. Nothing takes it back before: whoever has a member's
+// key can speak to the others for as long.
 const validity = 20 * 365 * 24 * time.Hour
 
 // ErrNone is the error of a folder that is no member's.

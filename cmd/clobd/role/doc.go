@@ -16,10 +16,10 @@
 // writer or the follower. After a failure of the writer nothing is acknowledged. Close joins the
 // writer and the follower. The caller closes the readers of the journal, and then the journal.
 //
-// Of a member also: one writer at a time, and only while this member leads. Its Exchange is the
-// spare one, which has seen committed frames only. When the lead is lost, a writer that has applied
-// what is not committed is thrown away with its Exchange, and the spare is made anew of a
-// checkpoint; one that has not gives it back. Callers of frames whose fate is unknown are told so.
+// A member has one writer at a time, and only while it leads. The writer takes over the spare
+// Exchange, to which only committed frames were applied. When the lead is lost, a writer that has
+// applied nothing else gives the Exchange back. After any other writer, the spare is made anew of a
+// checkpoint. Callers whose frames may or may not be committed are told that nobody knows.
 //
 // Read role.go, alone.go; member.go, leading.go, replica.go, standing.go, found.go; metrics.go.
 package role

@@ -176,8 +176,8 @@ func (a *Common) follow() (err error) {
 	return nil
 }
 
-// Advised turns the advice of an error of the journal or the index into a hint, and damage into a
-// BrokenError. It returns any other error, or nil, as it is.
+// Advised adds a hint to an error of the journal or the index that has advice for the operator, and
+// makes a BrokenError of damage. It returns any other error, or nil, as it is.
 func Advised(err error) error {
 	advice := journal.Advice(err)
 	if advice == "" { // or no error

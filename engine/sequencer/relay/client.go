@@ -231,8 +231,8 @@ func (c *Client) write(conn net.Conn, over <-chan struct{}) {
 	}
 }
 
-// take takes at least one bundle from the queue, and as many as one frame holds. If there is none
-// to be sent now, it tells how long to wait.
+// take returns the oldest bundles of the queue, as many as one frame holds. If none may be sent
+// now, take returns none, and how long to wait before the next look.
 func (c *Client) take() (all []bundle, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,7 +20,8 @@ import (
 // soon is how long a test waits for what must come.
 const soon = time.Minute
 
-// newLeader runs a Sequencer, and returns a Server that hands it Commands while leads is true.
+// newLeader runs a Sequencer, and returns it with a Server that gives it Commands while leads is
+// true.
 func newLeader(t *testing.T, leads *atomic.Bool) (*sequencer.Sequencer, *Server) {
 	t.Helper()
 	s, err := sequencer.New(engine.NewExchange(1), view.NewBoard(), new(memory.Journal),
@@ -237,7 +238,8 @@ func TestHomeless(t *testing.T) {
 	}
 }
 
-// TestKinds: the leader takes from a node only what that may enter, and notes are no Commands.
+// TestKinds: the leader refuses Commands of a kind that the sending node may not enter. A note that
+// a key was heard is no Command.
 func TestKinds(t *testing.T) {
 	var leads atomic.Bool
 	leads.Store(true)

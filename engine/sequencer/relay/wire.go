@@ -163,7 +163,7 @@ type answer struct {
 	err      error
 }
 
-// append encodes an answer.
+// append appends the encoded answer to b.
 func (a *answer) append(b []byte) []byte {
 	b = append(b, codeOf(a.err))
 	if a.err != nil {
