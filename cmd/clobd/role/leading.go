@@ -118,8 +118,7 @@ func (m *Together) lead(l *raft.Lead) {
 	log, clean := &termLog{Lead: l, latency: m.latency, head: l.Head}, true
 	for clean && !ended() {
 		clean = m.write(x, log)
-		m.stepping.Lock() // a hand-over that fails lets this member go on
-		m.stepping.Unlock()
+		m.awaitHandOver()
 	}
 	if m.isClosing() {
 		return
@@ -131,6 +130,12 @@ func (m *Together) lead(l *raft.Lead) {
 	} else {
 		m.spare = m.build()
 	}
+}
+
+// awaitHandOver returns once no hand-over is under way. One that fails lets this member go on.
+func (m *Together) awaitHandOver() {
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
 }
 
 // write runs a writer until it is closed or the Lead is over. It returns true if everything that
