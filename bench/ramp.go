@@ -54,6 +54,9 @@ const (
 type Step struct {
 	Paced
 	Broke string `json:"broke,omitempty"`
+	// Slowest are the slowest orders inside the node, and Hiccup is what the machine paused meanwhile.
+	Slowest []Slow `json:"slowest,omitempty"`
+	Hiccup  Hiccup `json:"hiccup"`
 }
 
 // Ramped is the result. Kept is the highest rate that held, 0 if the first one did not.
@@ -98,6 +101,7 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 		}
 		v.Rate, v.Duration = rate/r.each(), d
 		var m *lean.Measured
+		began := time.Now()
 		h, err := t.watch.during(func() (err error) { m, err = v.Run(ctx); return err })
 		if err != nil {
 			return err
@@ -109,7 +113,10 @@ func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
 		}
 		t.conditions.Hiccup.add(h)
 		paced.blame(h)
-		s := Step{Paced: paced}
+		s := Step{Paced: paced, Hiccup: h}
+		if s.Slowest, err = t.node.desk.slowest(ctx, began, time.Now()); err != nil {
+			return err
+		}
 		if s.Invalid == "" {
 			s.Broke = r.broke(&paced)
 		}
@@ -203,6 +210,7 @@ func (r *Ramped) WriteText(w io.Writer) {
 				g.CPUMicros, g.Thread*100, g.Share*100)
 		}
 		fmt.Fprintln(w)
+		writeSlowest(w, r.Steps[i].Slowest, &r.Steps[i].Hiccup)
 	}
 	if err := r.Verdict(); err != nil {
 		broke = err.Error()

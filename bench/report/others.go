@@ -7,6 +7,14 @@ import (
 	"clobd/bench"
 )
 
+// slowestOf is the slowest order of a step with its stages.
+func slowestOf(s *bench.Step) string {
+	if len(s.Slowest) == 0 {
+		return ""
+	}
+	return s.Slowest[0].String()
+}
+
 // rampChapter is the chapter of a ramp: where it broke.
 func rampChapter(r *bench.Ramped) (*Chapter, error) {
 	c := &Chapter{Title: "ramp " + r.What + ", open loop", Grade: good, Word: "VALID",
@@ -19,7 +27,7 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 		what = "orders"
 	}
 	g := &grid{Head: []string{"asked/s", "kept/s", "failed", "unsent", "p50 corrected", "p99 corrected",
-		"p50 uncorrected", "p99 uncorrected", ""}}
+		"p50 uncorrected", "p99 uncorrected", "machine paused", "slowest in the node", ""}}
 	asked := graph{name: "kept", ink: first, dots: true}
 	ideal := graph{name: "asked", ink: third, dashed: true}
 	p50 := graph{name: "p50 corrected", ink: first, dots: true}
@@ -33,7 +41,7 @@ func rampChapter(r *bench.Ramped) (*Chapter, error) {
 		s := &r.Steps[i]
 		g.add(number(s.Asked), number(s.Achieved), number(float64(s.Failed)), number(float64(s.Unsent)),
 			micros(s.CorrectedMicros.P50), micros(s.CorrectedMicros.P99), micros(s.ServiceMicros.P50),
-			micros(s.ServiceMicros.P99), s.Broke)
+			micros(s.ServiceMicros.P99), micros(s.Hiccup.MaxMillis*1e3), slowestOf(s), s.Broke)
 		asked.at = append(asked.at, spot{s.Asked, s.Achieved})
 		ideal.at = append(ideal.at, spot{s.Asked, s.Asked})
 		p50.at = append(p50.at, spot{s.Asked, s.CorrectedMicros.P50})
