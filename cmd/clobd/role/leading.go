@@ -188,22 +188,34 @@ func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
 // handTime is how long a hand-over may take before this member goes on leading.
 const handTime = 2 * time.Second
 
+// successor waits for a voter that can lead. The Core forgets once in an election timeout whom it
+// has heard, until they answer the next heartbeat: that there is none at one instant says nothing.
+func (m *Together) successor(ctx context.Context) (id uint64, err error) {
+	for {
+		if err := m.peer.Ask(func(c *raft.Core) { id = c.Successor() }); err != nil || id != 0 {
+			return id, err
+		}
+		select {
+		case <-time.After(glance):
+		case <-ctx.Done():
+			return 0, errors.New("no other voter can be reached")
+		}
+	}
+}
+
 // StepDown finishes what has entered, and lets the voter lead that has most of the log.
 func (m *Together) StepDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	m.stepping.Lock()
 	defer m.stepping.Unlock()
-	to := uint64(0)
-	if err := m.peer.Ask(func(c *raft.Core) { to = c.Successor() }); err != nil {
-		return err
-	}
 	writer := m.writer.Load()
-	switch {
-	case writer == nil:
+	if writer == nil {
 		return errors.New("this node does not lead")
-	case to == 0:
-		return errors.New("no other voter can be reached")
+	}
+	to, err := m.successor(ctx)
+	if err != nil {
+		return err
 	}
 	m.writer.Store(nil) // from now on Commands wait for the next leader
 	m.signal()
