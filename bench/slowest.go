@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,10 +72,15 @@ func parseSlowest(body []byte, from, to time.Time) (list []Slow, err error) {
 	return list, nil
 }
 
-// String is the order in one line: its stages that took a twentieth of its time or more.
+// String is the order in one line: its stages that took a twentieth of its time or more, and what it
+// spent between stages, waiting for a processor for example.
 func (s *Slow) String() string {
 	var parts []string
+	between := SlowStage{"between stages", s.TotalMicros}
 	for _, p := range s.Stages {
+		between.Micros -= p.Micros
+	}
+	for _, p := range append(slices.Clone(s.Stages), between) {
 		if p.Micros >= s.TotalMicros/20 {
 			parts = append(parts, fmt.Sprintf("%s %.1f", p.Name, p.Micros/1e3))
 		}

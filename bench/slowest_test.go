@@ -13,7 +13,7 @@ func TestSlowest(t *testing.T) {
 		{"at":9999,"total":90000,"stages":[1,1,89998]},
 		{"at":10500,"total":70000,"stages":[20,60000,9980]},
 		{"at":10250,"total":40000,"stages":[20,39980,0]},
-		{"at":10001,"total":30000,"stages":[10,10,29980]},
+		{"at":10001,"total":30000,"stages":[10,10,9980]},
 		{"at":10002,"total":20000,"stages":[10,10,19980]},
 		{"at":11000,"total":10000,"stages":[10,10,9980]}]}`)
 	list, err := parseSlowest(body, time.UnixMilli(10000), time.UnixMilli(11000))
@@ -28,7 +28,7 @@ func TestSlowest(t *testing.T) {
 	}
 	var out strings.Builder
 	writeSlowest(&out, list, &Hiccup{P99Millis: 1.25, MaxMillis: 33})
-	if !strings.Contains(out.String(), "; 30.0 ms at 0.00 s: sync 30.0; the machine paused p99 1.2, at") {
+	if !strings.Contains(out.String(), "; 30.0 ms at 0.00 s: sync 10.0, between stages 20.0; the machine paused p99 1.2, at") {
 		t.Errorf("printed %q", out.String())
 	}
 	if _, err := parseSlowest([]byte("{"), time.Time{}, time.Time{}); err == nil {
