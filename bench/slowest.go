@@ -29,8 +29,8 @@ type SlowStage struct {
 // slowShown is how many of the slowest orders are reported of a load.
 const slowShown = 3
 
-// slowest returns the node's slowest orders that were answered in [from, to), the slowest first. The
-// node knows the 20 slowest of its last minute. One that has no page tells none.
+// slowest returns the node's slowest orders answered in [from, to), at most three, the slowest
+// first. The node knows the 20 slowest of its last minute. One that has no page tells none.
 func (d desk) slowest(ctx context.Context, from, to time.Time) ([]Slow, error) {
 	status, body, err := get(ctx, "http://"+d.addr+"/page.json")
 	switch {
@@ -72,8 +72,8 @@ func parseSlowest(body []byte, from, to time.Time) (list []Slow, err error) {
 	return list, nil
 }
 
-// String is the order in one line: its stages that took a twentieth of its time or more, and what it
-// spent between stages, waiting for a processor for example.
+// String is the order in one line: its stages that took a twentieth of its time or more, and what
+// it spent between stages, waiting for a processor for example.
 func (s *Slow) String() string {
 	var parts []string
 	between := SlowStage{"between stages", s.TotalMicros}
@@ -85,7 +85,8 @@ func (s *Slow) String() string {
 			parts = append(parts, fmt.Sprintf("%s %.1f", p.Name, p.Micros/1e3))
 		}
 	}
-	return fmt.Sprintf("%.1f ms at %.2f s: %s", s.TotalMicros/1e3, s.Seconds, strings.Join(parts, ", "))
+	return fmt.Sprintf("%.1f ms at %.2f s: %s", s.TotalMicros/1e3, s.Seconds,
+		strings.Join(parts, ", "))
 }
 
 // writeSlowest prints the slowest orders of a step, and what the machine itself paused meanwhile: a

@@ -234,7 +234,7 @@ func (f *fleet) logs() string {
 func TestClusterKill(t *testing.T) {
 	f := newFleet(t, 2)
 	var pauses []time.Duration
-	for cycle := range setting.Size(t, 20, 2) {
+	for cycle := range setting.Size(t, 5, 2) {
 		leader := f.agree(t)
 		b, pause := f.burst(t, leader, func() { f.nodes[leader].kill(t) })
 		f.agree(t)
@@ -256,7 +256,7 @@ func TestClusterKill(t *testing.T) {
 // stopped. Nobody who sends to another node is refused or left without an answer.
 func TestClusterHandOver(t *testing.T) {
 	f := newFleet(t, 2)
-	for cycle := range setting.Size(t, 20, 2) {
+	for cycle := range setting.Size(t, 5, 2) {
 		leader := f.agree(t)
 		p := f.nodes[leader]
 		b, pause := f.burst(t, "", func() {

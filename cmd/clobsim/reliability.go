@@ -43,11 +43,9 @@ func items() []item {
 		disk, core = "./journal", "./engine"
 		past       = "./journal/history"
 	)
-	return append(append(doorItems(), streamItems()...), []item{
+	return append(slices.Concat(doorItems(), streamItems(), clusterItems()), []item{
 		{name: "simulate", what: "seeds of the simulator, all faults, both disks", folder: sim,
 			test: "TestSeeds", size: 1000},
-		{name: "cluster", what: "seeds of a cluster: crashes, partitions, flips, members that change",
-			folder: sim, test: "TestCluster", size: 20_000},
 		{name: "kill", what: "kill -9 under load of orders, bundles and cancels", folder: node,
 			test: "TestKill", size: 200},
 		{name: "kill-starting", what: "kill -9 while the node starts", folder: node,
@@ -132,6 +130,18 @@ func doorItems() []item {
 		{name: "fuzz", what: "inputs of each fuzz target: parsers of all that others write",
 			folder: "./scripts/fuzz", test: "TestParsers|TestTargets", size: 10_000_000,
 			args: []string{"-timeout=48h"}},
+	}
+}
+
+// clusterItems are the fault tests of several nodes that agree.
+func clusterItems() []item {
+	return []item{
+		{name: "cluster", what: "seeds of a cluster: crashes, partitions, flips, members that change",
+			folder: "./cmd/clobsim/simulator", test: "TestCluster", size: 20_000},
+		{name: "cluster-kill", what: "kill -9 of the node that leads, under load at all four nodes",
+			folder: "./cmd/clobd", test: "TestClusterKill", size: 100},
+		{name: "cluster-hand-over", what: "the lead is handed over, on request and by SIGTERM",
+			folder: "./cmd/clobd", test: "TestClusterHandOver", size: 50},
 	}
 }
 
