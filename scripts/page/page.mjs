@@ -227,7 +227,7 @@ async function curves() {
 	const shown = () => tab.evaluate(() =>
 		[...document.querySelectorAll(".gtitle")].map(e => e.textContent));
 	await tab.waitForFunction(() => document.querySelectorAll("path.js-line").length > 3,
-		{ timeout: 20_000 });
+		{ timeout: 60_000 });
 	assert.ok(!(await shown())[0].includes("clobd"), "the runtime's curves come first");
 	await tab.type("#plot-search", "clobd");
 	await sleep(3000);
@@ -261,7 +261,7 @@ async function elsewhere() {
 	assert.equal(await shown("door"), false);
 	await tab.click('nav a[href="curves/"]');
 	await tab.waitForFunction(() => document.querySelectorAll("path.js-line").length > 3,
-		{ timeout: 20_000 });
+		{ timeout: 60_000 });
 	// The first answers are 401; and over plain HTTP Chromium says that it leaves a header aside.
 	assert.deepEqual(wrong.filter(w => !/401|untrustworthy/.test(w)), []);
 	console.log("elsewhere: locked, and open with the token");
