@@ -14,6 +14,7 @@ var version = "dev"
 type commands struct {
 	Serve serveCommand `cmd:"" help:"Run the node."`
 	client.Commands
+	Ready      client.Ready      `cmd:"" help:"Tell whether a node takes orders: code 0 if it does. For health checks and scripts."`
 	Verify     verifyCommand     `cmd:"" help:"Check all that a data folder, or a backup, promises."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what is in the journal: by Sequence, order, wallet or trade."`
 	Backup     backupCommand     `cmd:"" help:"Let a running node make a copy of its data folder."`
@@ -25,6 +26,7 @@ type commands struct {
 	Secret     secretCommand     `cmd:"" help:"Change the master secret that API keys derive from, while the node runs."`
 	Tail       client.Tail       `cmd:"" help:"Print the changes of markets as they come, and go on by itself after a break."`
 	Cluster    clusterCommand    `cmd:"" help:"Several machines that keep one exchange: make a cluster, look at it, hand the lead over."`
+	Completion cli.Completion    `cmd:"" help:"Print the completion of this program for a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

@@ -53,14 +53,9 @@ func (o *Operator) call(path string, request any) error {
 
 // Post posts a request to the admin listener and returns the answer, which must come within limit.
 func (o *Operator) Post(path string, request any, limit time.Duration) (string, error) {
-	scheme, address, named := strings.Cut(strings.TrimSuffix(o.Admin, "/"), "://")
-	if !named {
-		scheme, address = "http", scheme
-	}
-	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") ||
-		scheme != "http" && scheme != "https" {
-		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", o.Admin),
-			"write HOST:PORT of the node's admin listener, with https:// before it if it speaks TLS")}
+	base, err := adminURL(o.Admin)
+	if err != nil {
+		return "", err
 	}
 	file := filepath.Join(o.Data, "admin.token")
 	token, err := os.ReadFile(file)
@@ -72,7 +67,7 @@ func (o *Operator) Post(path string, request any, limit time.Duration) (string, 
 	if err != nil {
 		return "", fmt.Errorf("encode request: %w", err)
 	}
-	r, err := http.NewRequest(http.MethodPost, scheme+"://"+address+path, bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, base+path, bytes.NewReader(body))
 	if err != nil {
 		return "", fmt.Errorf("make request: %w", err)
 	}
@@ -93,6 +88,20 @@ func (o *Operator) Post(path string, request any, limit time.Duration) (string, 
 		return "", refusal(answer.StatusCode, text)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// adminURL is the base of the addresses of an admin listener.
+func adminURL(admin string) (string, error) {
+	scheme, address, named := strings.Cut(strings.TrimSuffix(admin, "/"), "://")
+	if !named {
+		scheme, address = "http", scheme
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") ||
+		scheme != "http" && scheme != "https" {
+		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", admin),
+			"write HOST:PORT of the node's admin listener, with https:// before it if it speaks TLS")}
+	}
+	return scheme + "://" + address, nil
 }
 
 func refusal(status int, body []byte) error {
