@@ -35,7 +35,7 @@
 //	api/wire/scan     JSON that clients send         api/catalog/search  the words of the catalog
 //	api/stream        changes, as they happen        ingress/operator    what operators may do
 //	bench, bench/matching  load, report, matchers    bench/trader        a client that signs, bots
-//	api               market data, the routes        cmd/*               wiring
+//	api               market data, the routes        cmd/clobd/client    how a node is asked
 //	cmd/clobd/role    alone, leader or follower      cmd/clobsim/cases   cases that others wrote
 //
 // # Contract

@@ -7,5 +7,6 @@
 //	                    └───────────────────────► 2  usage
 //
 // In a program with a server the environment sets the server's flags only. 70 means that a node
-// cannot keep its promise: a person should look before the node starts again. Read cli.go.
+// cannot keep its promise: a person should look before the node starts again. Completion makes what
+// a shell offers from the same table of commands. Read cli.go, completion.go.
 package cli

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"clobd/api/catalog"
+	"clobd/cmd/clobd/client"
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/journal"
@@ -22,7 +23,7 @@ import (
 )
 
 type backupCommand struct {
-	operator
+	client.Operator
 	To   string `required:"" help:"Folder to be made, on the node's machine. It is a data folder, without the index, which the first start makes, unless a loss was accepted that only the index can tell of. On the same disk files that never change are linked, so that it takes little room: copy it elsewhere."`
 	Keys bool   `help:"Put DATA/master.key in, too: whoever has the backup then has all API keys."`
 }
@@ -51,7 +52,7 @@ func (c *backupCommand) Run() error {
 			}
 		}
 	})
-	text, err := c.post("/admin/backup", request, backupTime)
+	text, err := c.Post("/admin/backup", request, backupTime)
 	close(done)
 	watching.Wait()
 	bar.end()

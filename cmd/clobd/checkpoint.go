@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"clobd/cmd/clobd/client"
 	"clobd/cmd/clobd/role"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -52,8 +53,8 @@ func (c *checkpointCommand) Run(ctx context.Context) error {
 }
 
 func (c *checkpointCommand) ask(locked *disk.LockedError) error {
-	o := operator{Admin: c.Admin, Data: c.Data}
-	text, err := o.post("/admin/checkpoint", map[string]string{}, checkpointTime)
+	o := client.Operator{Admin: c.Admin, Data: c.Data}
+	text, err := o.Post("/admin/checkpoint", map[string]string{}, checkpointTime)
 	if err != nil {
 		return fmt.Errorf("%s is in use by %s: %w", locked.Path, locked.Holder, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 	"clobd/cmd/clobd/papers"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
@@ -121,11 +122,11 @@ func (c *clusterStatus) Run() error {
 	return s.Print(os.Stdout)
 }
 
-type clusterStepDown struct{ operator }
+type clusterStepDown struct{ client.Operator }
 
 // Run asks the node that leads.
 func (c *clusterStepDown) Run() error {
-	_, err := c.post("/admin/cluster/step-down", map[string]string{}, time.Minute)
+	_, err := c.Post("/admin/cluster/step-down", map[string]string{}, time.Minute)
 	if err == nil {
 		fmt.Println("another node leads")
 	}

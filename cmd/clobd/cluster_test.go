@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/cmd/clobd/client"
 	"clobd/cmd/clobd/role"
 	"clobd/ingress/auth"
 	"clobd/scripts/setting"
@@ -260,8 +261,8 @@ func TestClusterHandOver(t *testing.T) {
 		leader := f.agree(t)
 		p := f.nodes[leader]
 		b, pause := f.burst(t, "", func() {
-			o := operator{Admin: p.admin, Data: p.data}
-			if _, err := o.post("/admin/cluster/step-down", map[string]string{}, time.Minute); err != nil {
+			o := client.Operator{Admin: p.admin, Data: p.data}
+			if _, err := o.Post("/admin/cluster/step-down", map[string]string{}, time.Minute); err != nil {
 				t.Error(err)
 			}
 		})

@@ -29,8 +29,8 @@
 // command with 1. doctor looks at the machine, with or without a node: it measures beside it and
 // takes no lock.
 //
-// Reading order: main.go, serve.go, node.go (the life of a node), admin.go with
-// symptoms.go, catalog.go, operator.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go,
-// masters.go; offline.go, then verify.go, inspect.go with record.go, backup.go, restore.go,
-// recover.go; doctor.go. What a browser sees is page/.
+// Reading order: main.go, serve.go, node.go (the life of a node), admin.go with symptoms.go,
+// catalog.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go, masters.go; offline.go,
+// then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go; doctor.go. Commands
+// that only ask a node are in client/; what a browser sees is page/.
 package main

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/cmd/clobd/client"
 	"clobd/scripts/setting"
 )
 
@@ -51,8 +52,8 @@ func TestEndsOverStarts(t *testing.T) {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
 	before := time.Now().Truncate(time.Second)
-	o := operator{Admin: p.admin, Data: p.data}
-	if _, err := o.post("/admin/state", map[string]string{"market": condition(3), "state": "close"},
+	o := client.Operator{Admin: p.admin, Data: p.data}
+	if _, err := o.Post("/admin/state", map[string]string{"market": condition(3), "state": "close"},
 		time.Minute); err != nil {
 		t.Fatal(err)
 	}

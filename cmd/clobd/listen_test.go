@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 )
 
 // writePair writes a certificate of its own issuer with its key, and returns what trusts it.
@@ -187,8 +188,8 @@ func TestPublicAdmin(t *testing.T) {
 		"--admin", host+":"+port)
 	p.launch(t)
 	p.awaitLog(t, `"msg":"ready"`)
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}}}
-	a, err := client.Get("https://" + host + ":" + port + "/readyz")
+	browser := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trust}}}
+	a, err := browser.Get("https://" + host + ":" + port + "/readyz")
 	if err != nil || a.StatusCode != 200 || a.Header.Get("Strict-Transport-Security") == "" {
 		t.Errorf("over TLS: %v", err)
 	}
@@ -196,8 +197,8 @@ func TestPublicAdmin(t *testing.T) {
 		t.Error("in the clear")
 	}
 	t.Setenv("SSL_CERT_FILE", cert) // read at the first use of the process
-	o := operator{Admin: "https://" + host + ":" + port, Data: p.data}
-	if _, err := o.post("/admin/mode", map[string]string{"mode": "normal"}, time.Minute); err != nil {
+	o := client.Operator{Admin: "https://" + host + ":" + port, Data: p.data}
+	if _, err := o.Post("/admin/mode", map[string]string{"mode": "normal"}, time.Minute); err != nil {
 		t.Errorf("operator: %v", err)
 	}
 	p.stop(t)

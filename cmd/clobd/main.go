@@ -5,24 +5,16 @@ import (
 	"syscall"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 )
 
 // version is stamped by the build.
 var version = "dev"
 
 type commands struct {
-	Serve      serveCommand      `cmd:"" help:"Run the node."`
-	Fund       transferCommand   `cmd:"" help:"Credit a wallet with collateral or with outcome tokens."`
-	Withdraw   transferCommand   `cmd:"" help:"Take free collateral or tokens away from a wallet."`
-	Link       linkCommand       `cmd:"" help:"Let an owner's key trade for a wallet."`
-	Collect    collectCommand    `cmd:"" help:"Move fees that were taken to a wallet."`
-	Open       stateCommand      `cmd:"" help:"Let a market take orders."`
-	Pause      stateCommand      `cmd:"" help:"Make a market refuse orders; its book stays."`
-	Close      stateCommand      `cmd:"" help:"End trading in a market and cancel its orders."`
-	Resolve    resolveCommand    `cmd:"" help:"Say what the outcomes of a market pay, for good."`
-	Adjust     adjustCommand     `cmd:"" help:"Change a market's tick, minimums or fee."`
-	Mode       modeCommand       `cmd:"" help:"Take only cancels, only post-only orders, or everything again."`
-	Stp        stpCommand        `cmd:"" help:"Set what prevents self-trades of a wallet."`
+	Serve serveCommand `cmd:"" help:"Run the node."`
+	client.Commands
+	Ready      client.Ready      `cmd:"" help:"Tell whether a node takes orders: code 0 if it does. For health checks and scripts."`
 	Verify     verifyCommand     `cmd:"" help:"Check all that a data folder, or a backup, promises."`
 	Inspect    inspectCommand    `cmd:"" help:"Print what is in the journal: by Sequence, order, wallet or trade."`
 	Backup     backupCommand     `cmd:"" help:"Let a running node make a copy of its data folder."`
@@ -32,16 +24,15 @@ type commands struct {
 	Scrub      scrubCommand      `cmd:"" help:"Read the whole data folder, and tell what is damaged. A node that runs does so itself each --scrub-interval, and is asked to do so at once."`
 	Doctor     doctorCommand     `cmd:"" help:"Tell what this machine will carry, what a node cannot promise on it, and what to change."`
 	Secret     secretCommand     `cmd:"" help:"Change the master secret that API keys derive from, while the node runs."`
-	Tail       tailCommand       `cmd:"" help:"Print the changes of markets as they come, and go on by itself after a break."`
+	Tail       client.Tail       `cmd:"" help:"Print the changes of markets as they come, and go on by itself after a break."`
 	Cluster    clusterCommand    `cmd:"" help:"Several machines that keep one exchange: make a cluster, look at it, hand the lead over."`
+	Completion cli.Completion    `cmd:"" help:"Print the completion of this program for a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 func main() {
 	syscall.Umask(0o077) // the database would let a group change its files if the shell does
-	all := &commands{Fund: transferCommand{path: "/admin/fund"},
-		Withdraw: transferCommand{path: "/admin/withdraw"}, Open: stateCommand{State: "open"},
-		Pause: stateCommand{State: "pause"}, Close: stateCommand{State: "close"}}
+	all := &commands{Commands: client.New()}
 	os.Exit(cli.Run("clobd", "The matching node of a prediction market.", all, os.Args[1:]))
 }
 

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/cmd/clobd/client"
 )
 
 // patience is how long a test waits for what must come: far longer than it takes, also where the
@@ -236,9 +238,9 @@ func (p *process) leave(t *testing.T) {
 // fund credits a wallet with collateral, as the operator does.
 func (p *process) fund(t *testing.T, wallet, amount string) {
 	t.Helper()
-	o := operator{Admin: p.admin, Data: p.data}
+	o := client.Operator{Admin: p.admin, Data: p.data}
 	request := map[string]string{"wallet": wallet, "amount": amount}
-	if _, err := o.post("/admin/fund", request, time.Minute); err != nil {
+	if _, err := o.Post("/admin/fund", request, time.Minute); err != nil {
 		t.Fatalf("fund: %v", err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"clobd/api/catalog"
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 	"clobd/journal"
 	"clobd/journal/disk"
 	"clobd/journal/history"
@@ -266,8 +267,8 @@ func (c *scrubCommand) Run(ctx context.Context) error {
 }
 
 func (c *scrubCommand) ask(locked *disk.LockedError) (*scrubNote, error) {
-	o := operator{Admin: c.Admin, Data: c.Data}
-	text, err := o.post("/admin/scrub", map[string]string{}, scrubTime)
+	o := client.Operator{Admin: c.Admin, Data: c.Data}
+	text, err := o.Post("/admin/scrub", map[string]string{}, scrubTime)
 	if err != nil {
 		return nil, fmt.Errorf("%s is in use by %s: %w", locked.Path, locked.Holder, err)
 	}

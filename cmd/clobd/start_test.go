@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 	"clobd/engine"
 	"clobd/journal"
 )
@@ -232,8 +233,8 @@ func TestOperatorAddress(t *testing.T) {
 	}
 	address := strings.TrimPrefix(server.URL, "http://")
 	for _, form := range []string{address, "http://" + address, "http://" + address + "/"} {
-		o := operator{Admin: form, Data: data}
-		got, err := o.post("/admin/link", map[string]string{"wallet": "w"}, time.Minute)
+		o := client.Operator{Admin: form, Data: data}
+		got, err := o.Post("/admin/link", map[string]string{"wallet": "w"}, time.Minute)
 		if err != nil || got != "{}" {
 			t.Errorf("%s: %q %v", form, got, err)
 		}
@@ -242,9 +243,9 @@ func TestOperatorAddress(t *testing.T) {
 		t.Errorf("asked %q", asked)
 	}
 	for _, form := range []string{"ftp://" + address, "localhost", "", address + "/admin"} {
-		o := operator{Admin: form, Data: data}
+		o := client.Operator{Admin: form, Data: data}
 		var usage *cli.UsageError
-		if _, err := o.post("/admin/link", nil, time.Minute); !errors.As(err, &usage) {
+		if _, err := o.Post("/admin/link", nil, time.Minute); !errors.As(err, &usage) {
 			t.Errorf("%q: %v", form, err)
 		}
 	}

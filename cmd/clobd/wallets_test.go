@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"clobd/cmd/clobd/client"
 )
 
 // TestWalletFlags: the list of networks looks behind trusted proxies and at nobody else's word, and
@@ -26,8 +28,8 @@ func TestWalletFlags(t *testing.T) {
 		"--wallet-allow", "203.0.113.0/24", "--trusted-proxy", "127.0.0.1/32", "--profiles", profiles)
 	p.start(t)
 	defer p.stop(t)
-	o := operator{Admin: p.admin, Data: p.data}
-	if _, err := o.post("/admin/fund", map[string]string{"wallet": wallet, "amount": "10",
+	o := client.Operator{Admin: p.admin, Data: p.data}
+	if _, err := o.Post("/admin/fund", map[string]string{"wallet": wallet, "amount": "10",
 		"token": markets[0].token}, time.Minute); err != nil {
 		t.Fatal(err)
 	}

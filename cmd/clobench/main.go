@@ -37,6 +37,7 @@ type commands struct {
 	Diff     diffCommand      `cmd:"" help:"Say with which confidence two sides of measured runs differ."`
 	Page     pageCommand      `cmd:"" help:"Join reports that were written before on one HTML page."`
 	Order    orderCommand     `cmd:"" help:"Sign one order, place it, print request and answer."`
+	Shell    cli.Completion   `cmd:"" name:"completion" help:"Print the completion of this program for a shell."`
 	Peer     peerCommand      `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand  `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand    `cmd:"" hidden:"" help:"Replay a mix for matching."`

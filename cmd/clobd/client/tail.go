@@ -1,4 +1,4 @@
-package main
+package client
 
 import (
 	"bytes"
@@ -19,7 +19,8 @@ import (
 	"clobd/ingress/auth"
 )
 
-type tailCommand struct {
+// Tail is clobd tail: the changes of markets, or of the orders of a key, as they come.
+type Tail struct {
 	URL    string   `name:"url" default:"http://127.0.0.1:8080" help:"The node's public listener."`
 	Market []string `help:"A market by its condition id, 0x and 64 hex digits, or one outcome by its token id. May be repeated."`
 	User   string   `type:"existingfile" help:"Print what happens to the orders of an API key, in the markets named or in all. The file is what POST /auth/api-key answered."`
@@ -36,7 +37,7 @@ const (
 
 // tail is what a tail knows of the stream.
 type tail struct {
-	*tailCommand
+	*Tail
 	tokens  []string
 	key     auth.Trio // with --user
 	seen    uint64    // the highest Sequence that was printed
@@ -59,8 +60,8 @@ var (
 
 // Run prints each message as a line until it is interrupted, and connects again when a connection
 // ends. The error says that a message is missing.
-func (c *tailCommand) Run(ctx context.Context) error {
-	t := &tail{tailCommand: c, seen: c.From}
+func (c *Tail) Run(ctx context.Context) error {
+	t := &tail{Tail: c, seen: c.From}
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
