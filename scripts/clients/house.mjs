@@ -141,8 +141,8 @@ function finish() {
   process.exit(failed.length > 0 ? 1 : 0);
 }
 
-// began is when the run did, in whole seconds; recent insists on a time since then, in seconds, a
-// minute more or less: the node's time never steps back, so it follows slowly when the machine's
+// began is when the run did, in whole seconds; recent insists on a time since then, in seconds, ten
+// minutes more or less: the node's time never steps back, so it follows slowly when the machine's
 // clock is set.
 const began = Math.floor(Date.now() / 1000);
 const drift = 600;
