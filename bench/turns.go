@@ -25,6 +25,7 @@ type Rivalry struct {
 	Rounds      int           // turns of each
 	Duration    time.Duration // of a turn, which a quarter of it precedes that does not count
 	Connections int           // at most Traders
+	Lists       bool          // the orders come in lists of 15
 	Seed        uint64
 	Dir         string // where the data folders are made; empty is the system's temporary folder
 	Self        string // the binary that watches for hiccups
@@ -91,7 +92,7 @@ func (k *rivals) run(ctx context.Context) error {
 	conditions.Data = diskOf(k.dir)
 	for i := range k.sides {
 		s := &k.sides[i]
-		s.report = &Report{Conditions: conditions, Workload: "place", Level: "L3", Loop: "closed",
+		s.report = &Report{Conditions: conditions, Workload: k.workload(), Level: "L3", Loop: "closed",
 			Seed: k.Seed, Connections: k.Connections, EndedBy: endedByTime,
 			AskedSeconds: k.Duration.Seconds() * float64(k.Rounds)}
 		err := k.furnish(ctx, i)
@@ -123,6 +124,14 @@ func (k *rivals) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// workload is what the reports call the orders.
+func (k *rivals) workload() string {
+	if k.Lists {
+		return fmt.Sprintf("place, in lists of %d", workload.ListSize)
+	}
+	return "place"
 }
 
 // besideName is how the report of the other node names the node of this one.
@@ -195,7 +204,11 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 			mine = readdressed(ops, requests, k.sides[1].clients)
 		}
 		v := newVolley(k.sides[i].node.addr, k.Connections)
-		v.deal(ops, mine)
+		if k.Lists {
+			v.dealLists(ops, mine)
+		} else {
+			v.deal(ops, mine)
+		}
 		if err := k.settle(ctx); err != nil {
 			return err
 		}

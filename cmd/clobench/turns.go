@@ -19,6 +19,7 @@ type turnsCommand struct {
 	Rounds      int           `default:"16" help:"Turns of each node: A, B, then B, A, and so on; less than 12 find no difference."`
 	Duration    time.Duration `default:"1s" help:"How long each turn takes, after a quarter of it that does not count."`
 	Connections int           `default:"64" help:"Connections that post signed orders, at most 64."`
+	Lists       bool          `help:"Post the orders in lists of 15."`
 	Seed        uint64        `default:"42" help:"The same seed draws the same operations."`
 	Dir         string        `help:"Make the data folders in this one. Default: the system's temporary folder."`
 	JSON        []string      `name:"json" help:"Write the reports to these two files: --json A.json --json B.json."`
@@ -35,8 +36,8 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	a, b, err := bench.MeasureTurns(ctx, bench.Rivalry{Nodes: [2]string(c.Nodes), Rounds: c.Rounds,
-		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed, Dir: c.Dir, Self: self,
-		Version: version})
+		Duration: c.Duration, Connections: c.Connections, Lists: c.Lists, Seed: c.Seed, Dir: c.Dir,
+		Self: self, Version: version})
 	if err != nil {
 		return usage(err)
 	}

@@ -52,6 +52,13 @@ func TestTurns(t *testing.T) {
 	if !strings.Contains(out, "verdict: no difference found") || !strings.Contains(out, "n=1 pairs of rounds") {
 		t.Errorf("printed\n%s", out)
 	}
+	var lists bench.Report
+	measure(t, &lists, always, "turns", "--node", node, "--node", node, "--rounds", "1", "--duration",
+		"300ms", "--connections", "8", "--lists", "--dir", t.TempDir(), "--json", filepath.Join(dir, "b"))
+	if lists.Workload != "place, in lists of 15" || lists.Failure != "" || lists.Acknowledged == 0 ||
+		lists.Acknowledged%15 != 0 {
+		t.Errorf("lists: %d of %s: %s", lists.Acknowledged, lists.Workload, lists.Failure)
+	}
 	code, said := clobench(t, "diff", a, a, "--fail-on", "different")
 	if code != 0 || !strings.Contains(said, "no difference found in CPU µs/op +0.0% (paired sign-flip test, p=1.000, n=1 pairs of rounds)") {
 		t.Errorf("a run and itself: code %d\n%s", code, said)
