@@ -8,15 +8,16 @@ import (
 
 	"clobd/api/wire"
 	"clobd/api/wire/scan"
+	"clobd/ingress/conn"
 	"clobd/ingress/head"
 )
 
 // Bodies in memory. A body takes room as its bytes come, not as it announces them. The HTTP server
 // reads the first bytes of each without being asked; only what goes on counts here.
 const (
-	firstBytes   = 8 << 10  // what the HTTP server reads first, at most
-	bodyBudget   = 64 << 20 // of all callers
-	bodyBudgetOf = 8 << 20  // of one address: 32 lists at a time
+	firstBytes   = conn.BufferBytes // what the HTTP server reads first, at most
+	bodyBudget   = 64 << 20         // of all callers
+	bodyBudgetOf = 8 << 20          // of one address: 32 lists at a time
 )
 
 var (
@@ -44,10 +45,10 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 	if ok && c.seat.refused != nil {
 		return 0, pass(r, most, c)
 	}
-	body := make([]byte, 0, firstBytes)
+	room := conn.NewBuffer()
 	for {
-		if len(body) == cap(body) {
-			n := cap(body)
+		if len(room.Free()) == 0 {
+			n := len(room.Bytes())
 			if ok, crowded := s.bodies.Take(from, n, known); !ok {
 				if crowded {
 					return held, errBodies
@@ -55,10 +56,11 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 				return held, errBody
 			}
 			held += n
-			body = append(make([]byte, 0, 2*n), body...)
+			room = room.Double()
 		}
-		n, err := r.BodyStream().Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
+		n, err := r.BodyStream().Read(room.Free())
+		room.Fill(n)
+		body := room.Bytes()
 		switch {
 		case len(body) > most:
 			return held, fasthttp.ErrBodyTooLarge
@@ -67,7 +69,9 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 				length == head.Chunked && ok && c.ended { // the HTTP server waits for no last chunk
 				return held, io.ErrUnexpectedEOF
 			}
-			r.SetBodyRaw(body)
+			if r.SetBodyRaw(body); ok {
+				c.room = room // until the request is answered
+			}
 			return held, nil
 		case err != nil:
 			return held, err

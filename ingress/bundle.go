@@ -38,20 +38,50 @@ type bundling struct {
 	*orders
 	ctx    *fasthttp.RequestCtx
 	caller *identity
-	texts  []string
 	claim  limits.Claim
 	journey
+	refused *wire.Refusal // if not nil, the answer to the whole request
+
+	// The next bundling uses these again.
+	texts    []string
 	b        bundle
-	calls    // of the orders in entered
+	commands []engine.Command // of the orders in entered, as are those below
+	calls
 	entered  bundle
 	receipts []engine.Receipt
 	failures []error
-	refused  *wire.Refusal // if not nil, the answer to the whole request
+	body     []byte
+}
+
+// longestList is how long the answer to a list may be whose bytes are used again.
+const longestList = 32 << 10
+
+// bundlings have no orders.
+var bundlings = sync.Pool{New: func() any { return new(bundling) }}
+
+// recycleAll takes a bundling back after its end, with its orders.
+func (t *bundling) recycleAll() {
+	for _, p := range t.b {
+		t.recycle(p)
+	}
+	for _, list := range [...]bundle{t.b, t.entered} {
+		clear(list)
+	}
+	clear(t.texts)
+	clear(t.commands)
+	clear(t.calls)
+	clear(t.failures)
+	*t = bundling{texts: t.texts[:0], b: t.b[:0], commands: t.commands[:0], calls: t.calls[:0],
+		entered: t.entered[:0], receipts: t.receipts[:0], failures: t.failures[:0], body: t.body[:0]}
+	bundlings.Put(t)
 }
 
 // placeAll begins the story of a list of orders.
 func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Story {
-	texts, count, ok := scan.Array(wire.Text(ctx.Request.Body()), maxBundle)
+	t := bundlings.Get().(*bundling)
+	var count int
+	var ok bool
+	t.texts, count, ok = scan.Array(t.texts[:0], wire.Text(ctx.Request.Body()), maxBundle)
 	n := uint32(max(min(count, maxBundle), 1))
 	if !s.admitAccount(ctx, caller, limits.Demand{Scope: limits.OrderScope, N: n}) {
 		return nil
@@ -68,15 +98,16 @@ func (s *orders) placeAll(ctx *fasthttp.RequestCtx, caller *identity) socket.Sto
 	if !ok {
 		return nil
 	}
-	return &bundling{orders: s, ctx: ctx, caller: caller, texts: texts, claim: claim}
+	t.orders, t.ctx, t.caller, t.claim = s, ctx, caller, claim
+	return t
 }
 
 // Judge checks all orders.
 func (t *bundling) Judge() {
-	t.b = make(bundle, len(t.texts))
-	for i := range t.b {
-		t.b[i] = t.borrow(t.caller, t.texts[i])
-		t.b[i].seat, t.b[i].watch = t.now, t.watch
+	for _, text := range t.texts {
+		p := t.borrow(t.caller, text)
+		p.seat, p.watch = t.now, t.watch
+		t.b = append(t.b, p)
 	}
 	t.judgeAll(t.b)
 }
@@ -119,8 +150,9 @@ func (t *bundling) Late() bool {
 
 // wait gives up the seat and waits for the Receipts.
 func (t *bundling) wait() {
-	t.receipts, t.failures = make([]engine.Receipt, len(t.calls)), make([]error, len(t.calls))
-	if len(t.calls) == 0 {
+	n := len(t.calls)
+	t.receipts, t.failures = slices.Grow(t.receipts[:0], n)[:n], slices.Grow(t.failures[:0], n)[:n]
+	if n == 0 {
 		return
 	}
 	t.then.leave()
@@ -131,11 +163,7 @@ func (t *bundling) wait() {
 
 // Finish answers the request.
 func (t *bundling) Finish() {
-	defer func() {
-		for _, p := range t.b {
-			t.recycle(p)
-		}
-	}()
+	defer t.recycleAll()
 	if t.refused == nil {
 		t.refused = t.settle()
 	}
@@ -146,7 +174,7 @@ func (t *bundling) Finish() {
 		t.refused.Send(t.ctx)
 		return
 	}
-	t.replyBundle(t.ctx, t.b)
+	t.reply()
 }
 
 // judgeAll checks the orders: in the caller's seat, or in equal parts if more seats are free. The
@@ -154,27 +182,49 @@ func (t *bundling) Finish() {
 func (s *orders) judgeAll(b bundle) {
 	const few = 4
 	helpers := s.pool.try((len(b) - 1) / few)
-	size := (len(b) + helpers) / (helpers + 1)
-	var taken atomic.Int32
-	var panicked atomic.Pointer[string]
-	take := func() int { return int(taken.Add(int32(size))) - size }
-	work := func() {
-		defer keep(&panicked)
-		for at := take(); at < len(b); at = take() {
-			s.judgeSome(b[at:min(at+size, len(b))])
-		}
+	if helpers == 0 {
+		s.judgeSome(b)
+		return
 	}
-	var joined sync.WaitGroup
+	w := judgings.Get().(*judging)
+	w.orders, w.b, w.size = s, b, (len(b)+helpers)/(helpers+1)
+	w.joined.Add(helpers)
 	for range helpers {
-		joined.Go(func() {
-			defer s.pool.leave()
-			work()
-		})
+		go w.help()
 	}
-	work()
-	joined.Wait() // also after a panic: the orders are used again
-	if cause := panicked.Load(); cause != nil {
+	w.work()
+	w.joined.Wait() // also after a panic: the orders are used again
+	if cause := w.panicked.Load(); cause != nil {
 		panic(*cause)
+	}
+	w.orders, w.b = nil, nil
+	w.taken.Store(0)
+	judgings.Put(w)
+}
+
+// judging is a bundle that several seats judge together.
+type judging struct {
+	*orders
+	b        bundle
+	size     int // of each part
+	taken    atomic.Int32
+	panicked atomic.Pointer[string]
+	joined   sync.WaitGroup
+}
+
+var judgings = sync.Pool{New: func() any { return new(judging) }}
+
+func (w *judging) help() {
+	defer w.joined.Done()
+	defer w.pool.leave()
+	w.work()
+}
+
+func (w *judging) work() {
+	defer keep(&w.panicked)
+	take := func() int { return int(w.taken.Add(int32(w.size))) - w.size }
+	for at := take(); at < len(w.b); at = take() {
+		w.judgeSome(w.b[at:min(at+w.size, len(w.b))])
 	}
 }
 
@@ -215,23 +265,21 @@ func (b bundle) untold() *wire.Refusal {
 
 // enterSome looks up the orders with good terms, and enters new ones as neighbours in the journal.
 func (t *bundling) enterSome() {
-	t.calls, t.entered = nil, nil
-	for _, p := range t.b.waiting() {
-		if p.found || p.terms != nil {
+	t.calls, t.entered, t.commands = t.calls[:0], t.entered[:0], t.commands[:0]
+	for _, p := range t.b {
+		if !p.waits() || p.found || p.terms != nil {
 			continue
 		}
 		if t.look(p); p.waits() && !p.found {
-			t.entered = append(t.entered, p)
+			t.entered, t.commands = append(t.entered, p), append(t.commands, p.command)
 		}
 	}
-	if len(t.entered) == 0 {
+	n := len(t.entered)
+	if n == 0 {
 		return
 	}
-	commands, entered := make([]engine.Command, len(t.entered)), make(calls, len(t.entered))
-	for i, p := range t.entered {
-		commands[i] = p.command
-	}
-	if err := t.options.EnterAll(commands, entered); err != nil {
+	entered := slices.Grow(t.calls, n)[:n]
+	if err := t.options.EnterAll(t.commands, entered); err != nil {
 		t.entered.refuse(t.refuseSubmit(err, nil))
 		return
 	}
@@ -245,7 +293,7 @@ func (t *bundling) settle() *wire.Refusal {
 	entered := false
 	for tries := 0; len(t.calls) > 0; tries++ {
 		floor := t.answerAll(t.b, t.entered, t.receipts, t.failures)
-		if entered = entered || len(t.b.waiting()) < len(t.entered); floor == 0 {
+		if entered = entered || t.b.waiting() < len(t.entered); floor == 0 {
 			break
 		}
 		t.await(t.then, floor)
@@ -256,7 +304,7 @@ func (t *bundling) settle() *wire.Refusal {
 		t.wait()
 		t.replayKnown()
 	}
-	t.b.waiting().refuse(refuseRecheck)
+	t.b.refuse(refuseRecheck)
 	if entered {
 		return nil
 	}
@@ -265,8 +313,9 @@ func (t *bundling) settle() *wire.Refusal {
 
 // replayKnown answers the orders that the index knows, and those with bad terms.
 func (t *bundling) replayKnown() {
-	for _, p := range t.b.waiting() {
+	for _, p := range t.b {
 		switch {
+		case !p.waits():
 		case p.terms != nil:
 			p.refused = t.replayBeside(p)
 		case p.found:
@@ -275,19 +324,22 @@ func (t *bundling) replayKnown() {
 	}
 }
 
-func (b bundle) waiting() bundle {
-	var waiting bundle
+// waiting counts the orders without an answer.
+func (b bundle) waiting() (n int) {
 	for _, p := range b {
 		if p.waits() {
-			waiting = append(waiting, p)
+			n++
 		}
 	}
-	return waiting
+	return n
 }
 
+// refuse refuses all orders without an answer.
 func (b bundle) refuse(refused *wire.Refusal) {
 	for _, p := range b {
-		p.refused = refused
+		if p.waits() {
+			p.refused = refused
+		}
 	}
 }
 
@@ -319,27 +371,22 @@ func (b bundle) same(p *placement) *placement {
 	return nil
 }
 
-func (b bundle) results() []*answer.Result {
-	all := make([]*answer.Result, len(b))
-	for i, p := range b {
-		all[i] = &p.out
-	}
-	return all
-}
-
-// replyBundle answers with one result for each order.
-func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
-	dst, replay, last := append(make([]byte, 0, 512*len(b)), '['), true, engine.Sequence(0)
-	for _, p := range b {
+// reply answers with one result for each order.
+func (t *bundling) reply() {
+	dst, replay, last := append(t.body[:0], '['), true, engine.Sequence(0)
+	var room [maxBundle]*answer.Result
+	results := room[:0]
+	for _, p := range t.b {
+		results = append(results, &p.out)
 		dst = wire.AppendComma(dst)
 		replay = replay && p.answered && p.out.Replay
 		last = max(last, p.out.Receipt.Sequence)
 		refused := p.refused
 		if refused == nil && p.out.Receipt.Reject != engine.Accepted {
-			refused = p.refuseOrder(s.options.Board)
+			refused = p.refuseOrder(t.options.Board)
 		}
 		if refused == nil {
-			dst = answer.Append(dst, &p.out, s.options.JournalID)
+			dst = answer.Append(dst, &p.out, t.options.JournalID)
 			continue
 		}
 		var id *engine.OrderID
@@ -349,10 +396,16 @@ func (s *orders) replyBundle(ctx *fasthttp.RequestCtx, b bundle) {
 		dst = answer.AppendRefused(dst, refused, id, p.out.Dialect)
 	}
 	if replay {
-		answer.MarkReplay(ctx)
+		answer.MarkReplay(t.ctx)
 	}
-	wire.MarkSequence(ctx, last)
-	answer.MarkFees(ctx, b.results()...)
-	answer.MarkDisplaced(ctx, b[0].out.Displaced)
-	wire.AnswerRaw(ctx, append(dst, ']'))
+	wire.MarkSequence(t.ctx, last)
+	answer.MarkFees(t.ctx, results...)
+	answer.MarkDisplaced(t.ctx, t.b[0].out.Displaced)
+	dst = append(dst, ']')
+	if cap(dst) > longestList { // it is not kept
+		wire.AnswerRaw(t.ctx, dst)
+		return
+	}
+	t.body = dst
+	wire.Answer(t.ctx, dst)
 }

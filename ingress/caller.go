@@ -16,89 +16,16 @@ import (
 	"clobd/ingress/limits"
 )
 
-// families are the prefixes of the headers. A request is read in one family only: the first of
-// these that any of its headers has.
-var families = [...]wire.Dialect{wire.SVC, wire.POLY, wire.KUEST}
-
 // sendable are the headers that a web page may send.
 var sendable = func() []byte {
 	var names []string
-	for _, family := range families {
-		for _, name := range headers {
+	for _, family := range head.Families {
+		for _, name := range head.Names {
 			names = append(names, string(family)+name)
 		}
 	}
 	return cors.Sendable(names)
 }()
-
-type credentials struct {
-	dialect wire.Dialect
-	address, key, passphrase, timestamp,
-	signature, nonce string
-	maxAge, readOnly string
-	builder          auth.Request // the headers of a builder key
-	// doubled is a header that came twice, in whatever family, so that nobody knows which of the two
-	// the client meant; "" if none did.
-	doubled string
-}
-
-// readCredentials reads the headers in any letter case, and with '-' for '_', which some proxies
-// drop. The texts are good as long as the request.
-func readCredentials(h *fasthttp.RequestHeader) credentials {
-	var c credentials
-	var given [len(families)]uint16 // the headers of each family, one bit each
-	best, doubled := len(families), ""
-	for name, value := range h.All() {
-		for i, family := range families {
-			if len(name) <= len(family) || !head.FoldEqual(name[:len(family)], string(family)) {
-				continue
-			}
-			n := headerNumber(name[len(family):])
-			if n < 0 {
-				break
-			}
-			if given[i]&(1<<n) != 0 && doubled == "" {
-				doubled = string(family) + headers[n]
-			}
-			given[i] |= 1 << n
-			if i < best {
-				c, best = credentials{dialect: family}, i
-			}
-			if i == best {
-				*c.at(n) = wire.Text(value)
-			}
-			break
-		}
-	}
-	if best == len(families) {
-		c.dialect = wire.SVC
-	}
-	c.doubled = doubled
-	return c
-}
-
-// headers are the names of a family without its prefix.
-var headers = [...]string{
-	"ADDRESS", "API_KEY", "PASSPHRASE", "TIMESTAMP", "SIGNATURE", "NONCE", "MAX_AGE_MS",
-	"READONLY_API_KEY", "BUILDER_API_KEY", "BUILDER_PASSPHRASE", "BUILDER_TIMESTAMP",
-	"BUILDER_SIGNATURE",
-}
-
-func headerNumber(name []byte) int {
-	for i := range headers {
-		if head.FoldEqual(name, headers[i]) {
-			return i
-		}
-	}
-	return -1
-}
-
-func (c *credentials) at(n int) *string {
-	return [len(headers)]*string{
-		&c.address, &c.key, &c.passphrase, &c.timestamp, &c.signature, &c.nonce, &c.maxAge,
-		&c.readOnly, &c.builder.Key, &c.builder.Passphrase, &c.builder.Timestamp, &c.builder.Signature,
-	}[n]
-}
 
 // identity is who an authenticated request comes from. Its texts are good as long as the request.
 type identity struct {
@@ -111,18 +38,18 @@ type identity struct {
 
 // authenticate checks the five headers of a request over its exact bytes, or answers 401.
 func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
-	c := readCredentials(&ctx.Request.Header)
-	if c.doubled != "" {
-		s.refuseClaim(ctx, nil, auth.ErrMissing, c.refuse(auth.ErrMissing, needL2, time.Time{}))
+	c := head.ReadCredentials(&ctx.Request.Header)
+	if c.Doubled != "" {
+		s.refuseClaim(ctx, nil, auth.ErrMissing, refuseUnclear(&c, auth.ErrMissing, needL2, time.Time{}))
 		return identity{}, false
 	}
-	claim, ok := s.claim(ctx, c.key)
+	claim, ok := s.claim(ctx, c.Key)
 	if !ok {
 		return identity{}, false
 	}
 	r := auth.Request{
-		Address: c.address, Key: c.key, Passphrase: c.passphrase,
-		Timestamp: c.timestamp, Signature: c.signature,
+		Address: c.Address, Key: c.Key, Passphrase: c.Passphrase,
+		Timestamp: c.Timestamp, Signature: c.Signature,
 	}
 	describe(ctx, &r)
 	now := s.options.Now()
@@ -131,15 +58,15 @@ func (s *door) authenticate(ctx *fasthttp.RequestCtx) (identity, bool) {
 		err = auth.ErrKey
 	}
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, c.refuse(err, needL2, now))
+		s.refuseClaim(ctx, &claim, err, refuseUnclear(&c, err, needL2, now))
 		return identity{}, false
 	}
 	s.proved(&claim)
 	if c, ok := ctx.Conn().(*orderConn); ok {
 		c.Know()
 	}
-	return identity{Identity: id, key: strings.ToLower(c.key), dialect: c.dialect, maxAge: c.maxAge,
-		signature: c.signature}, true
+	return identity{Identity: id, key: strings.ToLower(c.Key), dialect: c.Dialect, maxAge: c.MaxAge,
+		signature: c.Signature}, true
 }
 
 // signedRequest answers a write of an authenticated caller, or returns the refusal.

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/engine"
+	"clobd/ingress/head"
 )
 
 // coverage is what the contract cases have asked and been answered.
@@ -71,7 +72,7 @@ func (c *coverage) missing(t *testing.T, s *Server) (missing []string) {
 			}
 		}
 	}
-	for _, family := range families {
+	for _, family := range head.Families {
 		for _, status := range []string{"200", "400", "401"} {
 			if !c.words[string(family)+status] {
 				missing = append(missing, "dialect "+string(family)+" with status "+status)

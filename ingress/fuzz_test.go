@@ -189,45 +189,45 @@ func FuzzCredentials(f *testing.F) {
 		if h.Read(bufio.NewReader(strings.NewReader(start+lines+"\r\n"))) != nil || head.Judge(&h) != nil {
 			return
 		}
-		got, want := readCredentials(&h), slowCredentials(string(h.RawHeaders()))
-		if got.dialect != want.dialect || (got.doubled == "") != (want.doubled == "") {
+		got, want := head.ReadCredentials(&h), slowCredentials(string(h.RawHeaders()))
+		if got.Dialect != want.Dialect || (got.Doubled == "") != (want.Doubled == "") {
 			t.Fatalf("%q: %+v, want %+v", lines, got, want)
 		}
-		for n, name := range headers {
-			if want.doubled == "" && *got.at(n) != *want.at(n) {
-				t.Fatalf("%q: %s is %q, want %q", lines, name, *got.at(n), *want.at(n))
+		for n, name := range head.Names {
+			if want.Doubled == "" && *got.At(n) != *want.At(n) {
+				t.Fatalf("%q: %s is %q, want %q", lines, name, *got.At(n), *want.At(n))
 			}
 		}
 	})
 }
 
 // slowCredentials reads the lines of a head that head.Judge took.
-func slowCredentials(lines string) credentials {
+func slowCredentials(lines string) head.Credentials {
 	values := map[string]string{} // by prefix and name
 	doubled := ""
 	for line := range strings.SplitSeq(lines, "\r\n") {
 		name, value, _ := strings.Cut(line, ":")
 		name = strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 		if _, twice := values[name]; twice {
-			for _, family := range families {
+			for _, family := range head.Families {
 				if short, ok := strings.CutPrefix(name, string(family)); ok &&
-					slices.Contains(headers[:], short) {
+					slices.Contains(head.Names[:], short) {
 					doubled = name
 				}
 			}
 		}
 		values[name] = strings.Trim(value, " \t")
 	}
-	for _, family := range families {
-		c, any := credentials{dialect: family, doubled: doubled}, false
-		for n, name := range headers {
+	for _, family := range head.Families {
+		c, any := head.Credentials{Dialect: family, Doubled: doubled}, false
+		for n, name := range head.Names {
 			value, ok := values[string(family)+name]
-			*c.at(n) = value
+			*c.At(n) = value
 			any = any || ok
 		}
 		if any {
 			return c
 		}
 	}
-	return credentials{dialect: families[0], doubled: doubled}
+	return head.Credentials{Dialect: head.Families[0], Doubled: doubled}
 }

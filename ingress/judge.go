@@ -54,14 +54,19 @@ func (s *orders) judge(p *placement) {
 // judgeSome judges orders that came together, as judge does each of them. It checks their
 // signatures together, which costs less.
 func (s *orders) judgeSome(some bundle) {
-	list := make([]auth.Submission, 0, len(some))
+	kept, _ := s.lists.Get().(*[]auth.Submission)
+	if kept == nil {
+		kept = new([]auth.Submission)
+	}
+	list := (*kept)[:0]
 	for _, p := range some {
 		if p.refused = s.read(p); p.refused == nil {
 			list = append(list, auth.Submission{Order: &p.request.Signed,
 				Signature: p.request.Signature, NegRisk: p.market.NegRisk})
 		}
 	}
-	if len(list) == 0 {
+	defer s.lists.Put(kept)
+	if *kept = list; len(list) == 0 {
 		return
 	}
 	began := time.Now()
@@ -75,6 +80,7 @@ func (s *orders) judgeSome(some bundle) {
 			list = list[1:]
 		}
 	}
+	clear(*kept)
 }
 
 // read reads an order request and fills its Command, but for what follows from the signature. It

@@ -11,6 +11,7 @@ import (
 	"clobd/engine"
 	"clobd/ingress/auth"
 	"clobd/ingress/conn"
+	"clobd/ingress/head"
 )
 
 // keys serves what derives API keys, and what is on record of them.
@@ -26,20 +27,20 @@ type keys struct {
 // its key. POST puts the key of an account on record and restores a revoked key; GET stores
 // nothing.
 func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
-	c := readCredentials(&ctx.Request.Header)
+	c := head.ReadCredentials(&ctx.Request.Header)
 	r := auth.L1Request{
-		Address: c.address, Signature: c.signature, Timestamp: c.timestamp, Nonce: c.nonce,
+		Address: c.Address, Signature: c.Signature, Timestamp: c.Timestamp, Nonce: c.Nonce,
 		Chain: string(ctx.Request.Header.Peek("X-Chain-Id")),
 	}
 	var address engine.Address
 	var nonce uint32
 	err := error(auth.ErrL1Missing)
 	now := s.options.Now()
-	claim, ok := s.claim(ctx, c.address)
+	claim, ok := s.claim(ctx, c.Address)
 	if !ok {
 		return
 	}
-	if c.doubled == "" {
+	if c.Doubled == "" {
 		full := s.verifyDerivation(s.ClientAddress(ctx), func() {
 			address, nonce, err = auth.VerifyL1(&r, s.options.Chains, now)
 		})
@@ -49,7 +50,7 @@ func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 		}
 	}
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, c.refuse(err, needL1, now))
+		s.refuseClaim(ctx, &claim, err, refuseUnclear(&c, err, needL1, now))
 		return
 	}
 	s.proved(&claim)

@@ -13,6 +13,7 @@ import (
 	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/head"
 )
 
 // userPath is the path that a login to the user channel signs.
@@ -65,7 +66,7 @@ func (s *sockets) logIn(from netip.Addr, c *wire.Credentials, path string) (wire
 // client could have sent instead.
 func (s *sockets) identify(c *wire.Credentials, path string) (wire.Owner, error) {
 	dialect := wire.POLY
-	for _, family := range families {
+	for _, family := range head.Families {
 		if strings.EqualFold(strings.TrimSuffix(c.Dialect, "_")+"_", string(family)) {
 			dialect = family
 		}

@@ -49,7 +49,7 @@ func (h *house) conforms(raw string, r *fasthttp.Response) {
 
 // dialectOf is the first of the header families that any line is of, "" for none.
 func dialectOf(lines []string) string {
-	for _, family := range families {
+	for _, family := range head.Families {
 		if slices.ContainsFunc(lines, func(line string) bool {
 			return len(line) > len(family) && head.FoldEqual([]byte(line[:len(family)]), string(family))
 		}) {

@@ -64,6 +64,7 @@ func (p *placement) refuseOrder(b *view.Board) *wire.Refusal {
 type orders struct {
 	*door
 	scratch sync.Pool // of *placement, used again once the answer is written
+	lists   sync.Pool // of *[]auth.Submission, whose signatures are checked
 }
 
 func (s *orders) borrow(caller *identity, body string) *placement {

@@ -15,6 +15,7 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
+	"clobd/ingress/head"
 	"clobd/ingress/limits"
 )
 
@@ -309,8 +310,8 @@ func (s *keys) listBuilder(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.
 // deleteBuilder is DELETE /auth/builder-api-key: of the builder key that asks. A trading key names
 // no builder key: then all builder keys of the caller go.
 func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
-	c := readCredentials(&ctx.Request.Header)
-	if c.builder.Key == "" || c.key != "" {
+	c := head.ReadCredentials(&ctx.Request.Header)
+	if c.Builder.Key == "" || c.Key != "" {
 		s.writes(s.deleteBuilders)(ctx)
 		return
 	}
@@ -318,7 +319,7 @@ func (s *keys) deleteBuilder(ctx *fasthttp.RequestCtx) {
 	if !ok {
 		return
 	}
-	caller := identity{Identity: id, dialect: c.dialect}
+	caller := identity{Identity: id, dialect: c.Dialect}
 	if refused := judgeUnread(ctx); refused != nil {
 		refused.Send(ctx)
 	} else if s.admitAccount(ctx, &caller, limits.Demand{Scope: limits.KeyScope, N: 1}) {
@@ -340,27 +341,28 @@ func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wi
 
 // authenticateBuilder checks the headers of a builder's key, which must be on record, or refuses
 // the request.
-func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *credentials) (auth.Identity, bool) {
-	claim, ok := s.claim(ctx, c.builder.Key)
+func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *head.Credentials) (auth.Identity, bool) {
+	claim, ok := s.claim(ctx, c.Builder.Key)
 	if !ok {
 		return auth.Identity{}, false
 	}
 	id, err := s.checkBuilder(ctx, c)
 	if err != nil {
-		s.refuseClaim(ctx, &claim, err, c.refuse(err, needBuilder, s.options.Now()))
+		s.refuseClaim(ctx, &claim, err, refuseUnclear(c, err, needBuilder, s.options.Now()))
 		return id, false
 	}
 	s.proved(&claim)
 	return id, true
 }
 
-func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
+func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *head.Credentials) (
 	id auth.Identity, err error) {
-	if c.doubled != "" {
+	if c.Doubled != "" {
 		return id, auth.ErrMissing
 	}
-	r, d := c.builder, s.options.Board.Directory
-	r.Class = engine.BuilderKey
+	b, d := &c.Builder, s.options.Board.Directory
+	r := auth.Request{Class: engine.BuilderKey, Key: b.Key, Passphrase: b.Passphrase,
+		Timestamp: b.Timestamp, Signature: b.Signature}
 	describe(ctx, &r)
 	id, err = s.options.Keyring.Authenticate(&r, s.options.Now())
 	if err != nil {
@@ -377,8 +379,8 @@ func (s *keys) checkBuilder(ctx *fasthttp.RequestCtx, c *credentials) (
 // builderTrades is GET /builder/trades, which anybody may ask for any code. A builder's key that
 // names no code means its own.
 func (s *keys) builderTrades(ctx *fasthttp.RequestCtx) {
-	c := readCredentials(&ctx.Request.Header)
-	if c.builder.Key != "" || c.doubled != "" {
+	c := head.ReadCredentials(&ctx.Request.Header)
+	if c.Builder.Key != "" || c.Doubled != "" {
 		id, ok := s.authenticateBuilder(ctx, &c)
 		if !ok {
 			return

@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/head"
 	"clobd/ingress/limits"
 )
 
@@ -209,18 +210,18 @@ func (s *Server) account(ctx *fasthttp.RequestCtx) {
 	path := strings.TrimPrefix(string(ctx.Path()), "/clob")
 	address, dialect, ok := engine.Address{}, wire.Dialect(""), false
 	reads := ctx.IsGet() || ctx.IsHead()
-	c := readCredentials(&ctx.Request.Header)
-	if reads && strings.HasPrefix(path, "/data/") && c.readOnly != "" && c.key == "" {
-		claim, may := s.claim(ctx, c.readOnly)
+	c := head.ReadCredentials(&ctx.Request.Header)
+	if reads && strings.HasPrefix(path, "/data/") && c.ReadOnly != "" && c.Key == "" {
+		claim, may := s.claim(ctx, c.ReadOnly)
 		if !may {
 			return
 		}
-		if address, ok = s.keys.reader(c.address, c.readOnly); !ok || c.doubled != "" {
-			s.refuseClaim(ctx, &claim, auth.ErrKey, c.refuse(auth.ErrKey, needL2, time.Time{}))
+		if address, ok = s.keys.reader(c.Address, c.ReadOnly); !ok || c.Doubled != "" {
+			s.refuseClaim(ctx, &claim, auth.ErrKey, refuseUnclear(&c, auth.ErrKey, needL2, time.Time{}))
 			return
 		}
 		s.proved(&claim)
-		dialect = c.dialect
+		dialect = c.Dialect
 	} else {
 		caller, ok := s.authenticate(ctx)
 		if !ok {

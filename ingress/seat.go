@@ -231,6 +231,17 @@ type orderConn struct {
 	line     *live.Line // of a socket: its writes do not wait
 	client   netip.Addr // the address that opened a socket for orders
 	whole    time.Time  // when the last body was there that did not come with its head
+
+	room *conn.Buffer // of that body, while its request is in work
+}
+
+// free lets others use the room of a body whose request was answered. After any other end of a
+// connection the collector has it: somebody may be at work on it.
+func (c *orderConn) free() {
+	if c.room != nil {
+		c.room.Release()
+		c.room = nil
+	}
 }
 
 // arrived is when all of a request was there, zero for bytes that are no request.

@@ -150,6 +150,7 @@ func turned(nc net.Conn, state fasthttp.ConnState) {
 			c.Begins()
 		case fasthttp.StateIdle:
 			c.answer.Release()
+			c.free()
 			c.lines.Answered()
 			c.Idle()
 		}
@@ -394,4 +395,13 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) (status int) {
 	s.stamp(ctx)
 	s.unreadable.observe(ctx)
 	return refused.Status
+}
+
+// send refuses a request in the shape of its family, before its route could. What is no request at
+// all has no family.
+func send(ctx *fasthttp.RequestCtx, r *wire.Refusal) {
+	if r.Status != http.StatusBadRequest {
+		r = r.In(wire.FamilyFor(ctx))
+	}
+	r.Send(ctx)
 }

@@ -19,6 +19,7 @@ import (
 
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/head"
 )
 
 // expect runs one case and compares its answer.
@@ -273,13 +274,13 @@ func TestVersionMismatch(t *testing.T) {
 }
 
 func TestHeaderFamilies(t *testing.T) {
-	read := func(lines ...string) credentials {
+	read := func(lines ...string) head.Credentials {
 		var h fasthttp.RequestHeader
 		raw := "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n"
 		if err := h.Read(bufio.NewReader(strings.NewReader(raw))); err != nil {
 			t.Fatal(err)
 		}
-		return readCredentials(&h)
+		return head.ReadCredentials(&h)
 	}
 	for _, c := range []struct {
 		lines            []string
@@ -299,7 +300,7 @@ func TestHeaderFamilies(t *testing.T) {
 		{[]string{"POLY_ADDRESS: p", "SVC_X: 1", "Svc-Cluster: edge"}, "POLY_", "p", ""},
 	} {
 		got := read(c.lines...)
-		if string(got.dialect) != c.dialect || got.address != c.address || got.doubled != c.doubled {
+		if string(got.Dialect) != c.dialect || got.Address != c.address || got.Doubled != c.doubled {
 			t.Errorf("%q: %+v", c.lines, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/ingress/auth"
+	"clobd/ingress/head"
 )
 
 // The headers that each kind of authentication needs, by their numbers in headers.
@@ -19,16 +20,16 @@ var (
 // refuse answers a failed authentication, like refuseCaller. The client is told which header came
 // twice, or which ones it left out: it knows what it sent. What was wrong with a header that came
 // once is not told.
-func (c *credentials) refuse(err error, needs []int, now time.Time) *wire.Refusal {
+func refuseUnclear(c *head.Credentials, err error, needs []int, now time.Time) *wire.Refusal {
 	refused := refuseCaller(err, now)
 	fault := ""
-	if c.doubled != "" {
-		fault = "twice: " + c.doubled
+	if c.Doubled != "" {
+		fault = "twice: " + c.Doubled
 	} else if errors.Is(err, auth.ErrMissing) || errors.Is(err, auth.ErrL1Missing) {
 		var missing []string
 		for _, n := range needs {
-			if *c.at(n) == "" {
-				missing = append(missing, string(c.dialect)+headers[n])
+			if *c.At(n) == "" {
+				missing = append(missing, string(c.Dialect)+head.Names[n])
 			}
 		}
 		fault = "missing: " + strings.Join(missing, ", ")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"clobd/api/wire"
+	"clobd/ingress/head"
 )
 
 // TestUnclearHeaders: a request of which a header is missing, empty or doubled opens nothing and
@@ -13,7 +14,7 @@ import (
 func TestUnclearHeaders(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 1000"})
-	for _, family := range families {
+	for _, family := range head.Families {
 		w := rawRequest{method: "DELETE", path: "/cancel-all"}
 		h.signed(&w, "alice", &words{[]string{"dialect=" + string(family)}})
 		if got := h.send(w.String()); !strings.HasPrefix(got, "200\n") {
@@ -74,7 +75,7 @@ func TestUnclearForeign(t *testing.T) {
 		"GET /auth/api-keys", "DELETE /auth/api-key", "POST /auth/api-key",
 		"GET /auth/derive-api-key", "GET /builder/trades", "DELETE /auth/builder-api-key"} {
 		method, path, _ := strings.Cut(route, " ")
-		for _, family := range families {
+		for _, family := range head.Families {
 			w := rawRequest{method: method, path: path}
 			h.signed(&w, "alice", &words{[]string{"dialect=" + string(wire.POLY)}})
 			name := string(family) + "BUILDER_API_KEY"

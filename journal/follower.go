@@ -63,7 +63,8 @@ type Follower struct {
 	stop    context.CancelFunc // ends Run at once
 	ctx     context.Context
 
-	run     replay // this and the fields below, up to tried, belong to Run
+	alarm   *time.Timer // rouses Run when it may be time to save
+	run     replay      // this and the fields below, up to tried, belong to Run
 	state   *State
 	decoded engine.Frame
 	saved   engine.Head
@@ -120,6 +121,8 @@ func (j *Journal) Follow(o FollowerOptions) (*Follower, error) {
 		failed:  of.Counter("failures_total", "Checkpoints that could not be written."),
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.alarm = time.AfterFunc(time.Hour, f.tail.nudge)
+	f.alarm.Stop()
 	return f, nil
 }
 
@@ -161,9 +164,9 @@ func (f *Follower) follow() error {
 		f.answer()
 		b, ready, err := f.tail.take(false)
 		if !ready && err == nil && !closing {
-			wake := time.AfterFunc(f.wait(), f.tail.nudge)
+			f.alarm.Reset(f.wait())
 			b, ready, err = f.tail.take(true)
-			wake.Stop()
+			f.alarm.Stop()
 		}
 		switch {
 		case err != nil:

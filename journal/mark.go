@@ -372,8 +372,9 @@ func (k *marker) write(m Mark) error {
 // nothing is acknowledged for a while, and at the end. A failed sync is final, as for the log.
 func (k *marker) run() {
 	defer close(k.ended)
-	idle := time.NewTimer(markIdle)
+	idle, gap := time.NewTimer(markIdle), time.NewTimer(markGap)
 	defer idle.Stop()
+	defer gap.Stop()
 	for closing := false; !closing; {
 		ring := false
 		select {
@@ -396,8 +397,9 @@ func (k *marker) run() {
 			continue
 		}
 		idle.Reset(markIdle)
+		gap.Reset(markGap)
 		select {
-		case <-time.After(markGap):
+		case <-gap.C:
 		case <-k.closing:
 		}
 	}

@@ -159,6 +159,7 @@ type heap struct {
 	mutex   sync.Mutex
 	markets map[engine.MarketNo][]deal
 	spare   map[engine.MarketNo][]deal // the map that take returned last, for the next call
+	free    [][]deal                   // empty ones, for the next markets with trades
 	opened  []engine.MarketNo
 	ever    []bool          // whether a market has ever been open, by its number
 	read    engine.Sequence // last Sequence of all frames so far
@@ -265,6 +266,9 @@ func (p *heap) add(f *engine.Frame) {
 				} else {
 					d.index = trades
 					trades++
+					if free := len(p.free); deals == nil && free > 0 {
+						deals, p.free = p.free[free-1], p.free[:free-1]
+					}
 					deals = append(deals, d)
 				}
 			}
@@ -292,6 +296,9 @@ func dealOf(c *engine.Command, e *engine.Event) deal {
 	return deal{outcome: c.Outcome, side: c.Side, price: price, size: e.Size}
 }
 
+// freeDeals is how many slices of how many deals a heap keeps for later.
+const freeDeals = 64
+
 // load is what take returns. It is valid until the next call of take.
 type load struct {
 	markets map[engine.MarketNo][]deal
@@ -304,7 +311,12 @@ func (p *heap) take() load {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	l := load{p.markets, p.opened, p.read}
-	clear(p.spare)
+	for no, deals := range p.spare {
+		if 0 < cap(deals) && cap(deals) <= freeDeals && len(p.free) < freeDeals {
+			p.free = append(p.free, deals[:0])
+		}
+		delete(p.spare, no)
+	}
 	p.markets, p.spare, p.opened = p.spare, p.markets, nil
 	return l
 }

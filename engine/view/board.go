@@ -166,12 +166,7 @@ func (b *Board) market(e *engine.Event) *draft {
 // draft returns the market's draft, if need be a new one. It is valid until the next call.
 func (b *Board) draft(row *marketRow) *draft {
 	if row.draft == 0 {
-		next := &Snapshot{Market: row.market.Load(), ladder: &empty}
-		if was := row.snapshot.Load(); was != nil {
-			next.ladder, next.depth = was.ladder, was.depth
-			next.last, next.taker = was.last, was.taker
-		}
-		b.drafts = append(b.drafts, draft{row: row, next: next})
+		b.drafts = append(b.drafts, newDraft(row, row.snapshot.Load()))
 		row.draft = int32(len(b.drafts))
 	}
 	d := &b.drafts[row.draft-1]

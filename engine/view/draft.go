@@ -10,6 +10,7 @@ import (
 type draft struct {
 	row    *marketRow
 	next   *Snapshot
+	own    *whole         // that next is part of; nil: it stands alone
 	root   bool           // next.ladder is a copy of the draft
 	groups uint16         // the set of copied groups
 	chunks [fanout]uint16 // by group: the set of copied chunks
@@ -51,7 +52,7 @@ func (d *draft) add(side engine.Side, price engine.Price, delta engine.Size) {
 func (d *draft) retick(was engine.Price) {
 	old := d.next.ladder
 	d.next.ladder, d.next.depth = &empty, [2]uint16{}
-	d.root, d.groups, d.chunks = false, 0, [fanout]uint16{}
+	d.root, d.groups, d.chunks, d.own = false, 0, [fanout]uint16{}, nil
 	for _, side := range [2]engine.Side{engine.Buy, engine.Sell} {
 		old.walk(side, func(index int, size engine.Size) bool {
 			d.add(side, engine.Price(index)*was, size)
@@ -75,12 +76,23 @@ func (d *draft) clear(side engine.Side, g, c int, bit uint64) {
 
 func (d *draft) group(g int) *group {
 	if !d.root {
-		own := *d.next.ladder
-		d.next.ladder, d.root = &own, true
+		var own *ladder
+		if d.own != nil {
+			own = &d.own.ladder
+		} else {
+			own = new(ladder)
+		}
+		*own = *d.next.ladder
+		d.next.ladder, d.root = own, true
 	}
 	l := d.next.ladder
 	if d.groups&(1<<g) == 0 {
-		own := new(group)
+		var own *group
+		if d.own != nil {
+			own = &d.own.group
+		} else {
+			own = new(group)
+		}
 		if was := l.groups[g]; was != nil {
 			*own = *was
 		}
@@ -111,7 +123,10 @@ func (d *draft) finish() {
 		if l.any == [2]uint16{} {
 			l = &empty
 			d.next.ladder = l
+			d.shrink()
 		}
+	} else {
+		d.shrink()
 	}
 	tick := d.next.Market.Tick
 	bid := engine.Price(l.best(engine.Buy)) * tick
@@ -120,6 +135,46 @@ func (d *draft) finish() {
 		panic(fmt.Sprintf("BUG: market %d is crossed: bid %d, ask %d", d.next.Market.No, bid, ask))
 	}
 	d.next.best = [2]engine.Price{bid, ask}
+}
+
+// whole is a Snapshot and the parts of its ladder that each change copies, made in one piece. It is
+// for markets whose levels are all in group 0: no other ladder points to that group, so that a
+// Snapshot does not keep those before it in memory.
+type whole struct {
+	Snapshot
+	ladder ladder
+	group  group
+}
+
+// newDraft begins a draft. The next Snapshot has everything of was, which may be nil, but for its
+// Sequence and Time.
+func newDraft(row *marketRow, was *Snapshot) draft {
+	d, m := draft{row: row}, row.market.Load()
+	if int(engine.PriceOne/m.Tick) <= chunkLevels*fanout {
+		d.own = new(whole)
+		d.next = &d.own.Snapshot
+	} else {
+		d.next = new(Snapshot)
+	}
+	d.next.Market, d.next.ladder = m, &empty
+	if was != nil {
+		d.next.take(was)
+	}
+	return d
+}
+
+// take makes s like was, but for its Market, Sequence and Time.
+func (s *Snapshot) take(was *Snapshot) {
+	s.ladder, s.depth, s.last, s.taker = was.ladder, was.depth, was.last, was.taker
+}
+
+// shrink lets go of the room for a ladder.
+func (d *draft) shrink() {
+	if d.own != nil {
+		d.next = &Snapshot{Market: d.next.Market, Sequence: d.next.Sequence, Time: d.next.Time}
+		d.next.take(&d.own.Snapshot)
+		d.own = nil
+	}
 }
 
 // prune drops copied groups and chunks without orders: an empty market costs little.

@@ -54,7 +54,7 @@ func Replace(body []byte) (id, place string, fault *scan.Fault) {
 // CancelIDs reads the body of DELETE /orders: a list of ids, each a string or a body of DELETE
 // /order. It returns the first most ids and the length of the whole list.
 func CancelIDs(body []byte, most int) (ids []string, count int, fault *scan.Fault) {
-	values, count, ok := scan.Array(string(body), most)
+	values, count, ok := scan.Array(nil, string(body), most)
 	if !ok {
 		return nil, 0, &scan.Fault{Why: scan.Malformed}
 	}

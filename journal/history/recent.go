@@ -20,11 +20,15 @@ type recent struct {
 	lists   map[listNo][]uint64 // listEntry.at, oldest first
 	written uint64              // trades up to this number are in the database's lists
 	last    uint64              // number of the latest trade
+	free    [][]uint64          // empty ones, for new lists
 	count   int                 // of entries
 	keep    int                 // entries are written when there are this many
 }
 
-const recentEntries = 1 << 14
+const (
+	recentEntries = 1 << 14
+	freeLists     = 1 << 10 // that are kept for later
+)
 
 func newRecent(written uint64) *recent {
 	return &recent{lists: make(map[listNo][]uint64), written: written, last: written,
@@ -33,6 +37,9 @@ func newRecent(written uint64) *recent {
 
 func (r *recent) note(e listEntry) {
 	l := r.lists[e.list]
+	if free := len(r.free); l == nil && free > 0 {
+		l, r.free = r.free[free-1], r.free[:free-1]
+	}
 	if n := len(l); n > 0 && l[n-1]>>entryBits == e.number() {
 		l[n-1] |= e.at
 		return
@@ -66,7 +73,13 @@ func (r *recent) update(some []listEntry, written uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if written > r.written {
-		r.lists, r.count, r.written = make(map[listNo][]uint64, len(r.lists)), 0, written
+		for list, l := range r.lists {
+			if r.free = append(r.free, l[:0]); len(r.free) > freeLists {
+				r.free = r.free[:freeLists]
+			}
+			delete(r.lists, list)
+		}
+		r.count, r.written = 0, written
 	}
 	for _, e := range some {
 		r.note(e)

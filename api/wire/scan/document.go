@@ -78,10 +78,10 @@ func Document(body string, root *Shape) *Fault {
 	return &Fault{strings.Clone(c.fault.Key), max(c.fault.Why, Malformed)}
 }
 
-// Array splits a body that holds one array: it returns the text of the first values, at most so
-// many, and how many there are. ok is false if the body is no JSON array. The keys of objects are
-// left to whoever reads the values.
-func Array(body string, most int) (values []string, count int, ok bool) {
+// Array splits a body that holds one array: it appends the text of the first values to values, at
+// most so many, and returns how many there are. ok is false if the body is no JSON array. The keys
+// of objects are left to whoever reads the values.
+func Array(values []string, body string, most int) (_ []string, count int, ok bool) {
 	c := scanner{s: body, depth: 1, lax: true}
 	c.space()
 	ok = c.next('[') && c.list(']', func() bool {
@@ -95,7 +95,7 @@ func Array(body string, most int) (values []string, count int, ok bool) {
 		return true
 	})
 	if !ok {
-		return nil, 0, false
+		return values, 0, false
 	}
 	c.space()
 	return values, count, c.i == len(body)
