@@ -13,17 +13,21 @@ import (
 
 // still is members whose clocks stand still.
 type still struct {
-	t     *testing.T
+	t     testing.TB
 	cores map[uint64]*Core
 	down  map[uint64]bool
 }
 
-func newStill(t *testing.T, founders []Founder) *still {
+func newStill(t testing.TB, founders []Founder) *still {
 	t.Helper()
 	s := &still{t: t, cores: map[uint64]*Core{}, down: map[uint64]bool{}}
+	var voters []uint64
 	for _, f := range founders {
-		n := &box{t: t, id: f.ID, fs: vfs.NewCrashableMem(), dir: "data"}
-		j := n.open()
+		if !f.Learns {
+			voters = append(voters, f.ID)
+		}
+	}
+	for _, f := range founders {
 		var words []journal.Entry
 		var ballot journal.Ballot
 		if f.ID == founders[0].ID { // the others get everything from it
@@ -32,21 +36,30 @@ func newStill(t *testing.T, founders []Founder) *still {
 				t.Fatal(err)
 			}
 		}
-		if _, err := journal.Enroll(j, words, ballot); err != nil {
-			t.Fatal(err)
-		}
-		core, err := NewCore(CoreOptions{ID: f.ID, Journal: j, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.cores[f.ID] = core
-		t.Cleanup(func() {
-			if err := j.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		s.join(f.ID, voters, words, ballot)
 	}
 	return s
+}
+
+// join adds a member with a new journal, which was told of voters.
+func (s *still) join(id uint64, told []uint64, words []journal.Entry, ballot journal.Ballot) {
+	s.t.Helper()
+	n := &box{t: s.t, id: id, fs: vfs.NewCrashableMem(), dir: "data"}
+	j := n.open()
+	if _, err := journal.Enroll(j, words, ballot); err != nil {
+		s.t.Fatal(err)
+	}
+	core, err := NewCore(CoreOptions{ID: id, Journal: j, Voters: told,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cores[id] = core
+	s.t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
 }
 
 // settle carries messages and writes until nothing is left to do.

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"clobd/engine"
 	"clobd/journal"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -25,6 +27,8 @@ type Options struct {
 	// Moved is called when another leader, none, or another term is known; nil: nobody wants to know.
 	// It must not wait.
 	Moved func(leader, term uint64)
+	// Voters are those that this member was told of; see CoreOptions.
+	Voters []uint64
 	// Tick is the unit of time: a leader is missed after 10 to 20. Default 50 ms.
 	Tick time.Duration
 	Log  *slog.Logger
@@ -92,7 +96,8 @@ func NewPeer(o Options) (*Peer, error) {
 		settle: make(chan *Write, messages), asked: make(chan func(), offers),
 		closing: make(chan struct{}), ended: make(chan struct{})}
 	var err error
-	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, propose: m.propose})
+	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, Voters: o.Voters,
+		propose: m.propose, confirm: m.confirm})
 	return m, err
 }
 
@@ -107,6 +112,44 @@ func (m *Peer) propose(l *Lead, p proposal) error {
 		return over
 	}
 }
+
+// confirm is called by Lead.Ask.
+func (m *Peer) confirm(l *Lead) {
+	select {
+	case m.asked <- func() { m.core.ask(l) }:
+	case <-m.closing: // then the Lead ends, too
+	}
+}
+
+// Confirm waits until everything that was committed before, wherever that was known, is committed
+// and durable here, and returns the end of the frames by then: see Core.Confirm.
+func (m *Peer) Confirm(ctx context.Context) (engine.Head, error) {
+	type answer struct {
+		head engine.Head
+		err  error
+	}
+	answers := make(chan answer, 1)
+	select {
+	case m.asked <- func() {
+		m.core.Confirm(func(h engine.Head, err error) { answers <- answer{h, err} })
+	}:
+	case <-ctx.Done():
+		return engine.Head{}, ctx.Err()
+	case <-m.ended:
+		return engine.Head{}, ErrClosed
+	}
+	select {
+	case a := <-answers:
+		return a.head, a.err
+	case <-ctx.Done():
+		return engine.Head{}, ctx.Err()
+	case <-m.ended:
+		return engine.Head{}, ErrClosed
+	}
+}
+
+// Drops is how many messages of other members were refused, by reason.
+func (m *Peer) Drops() map[string]uint64 { return m.core.Drops() }
 
 // Receive takes a message of another member. It never waits: a message that finds no room is lost.
 func (m *Peer) Receive(message *pb.Message) {

@@ -22,6 +22,8 @@ type storage struct {
 	hard   *pb.HardState // at the start
 	conf   *pb.ConfState // at the start: after the last entry committed
 	names  map[uint64]string
+	// nominated are the learners that will vote, and the indexes of the entries that say so.
+	nominated map[uint64]uint64
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -38,12 +40,11 @@ func newStorage(a *journal.Agreed) (*storage, error) {
 	commit, _ := a.Committed()
 	s := &storage{agreed: a, last: a.Last()}
 	s.hard = &pb.HardState{Term: new(b.Term), Vote: new(b.Vote), Commit: new(commit)}
-	words, err := a.Words(commit)
+	words, err := a.Words(s.last.Index)
 	if err != nil {
 		return nil, fmt.Errorf("read the members: %w", err)
 	}
-	s.conf, s.names, err = members(words)
-	return s, err
+	return s, s.members(words, commit)
 }
 
 // name notes what a member that is admitted is called, and forgets it when it is removed.
@@ -56,22 +57,46 @@ func name(names map[uint64]string, change *pb.ConfChange) {
 	}
 }
 
-// members carries out the changes of membership in words, from none at all on.
-func members(words []journal.Entry) (*pb.ConfState, map[uint64]string, error) {
-	names := map[uint64]string{}
-	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
+// members carries out the changes of membership in words, from none at all on. Of those behind the
+// last one committed it only notes who will vote.
+func (s *storage) members(words []journal.Entry, commit uint64) error {
+	s.conf, s.names, s.nominated = &pb.ConfState{}, map[uint64]string{}, map[uint64]uint64{}
 	for i := range words {
 		change, err := changeOf(words[i].Kind, words[i].Data)
 		if err != nil {
-			return nil, nil, fmt.Errorf("entry %d: %w", words[i].Index, err)
+			return fmt.Errorf("entry %d: %w", words[i].Index, err)
 		}
-		name(names, change)
-		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
+		if nominates(change) {
+			s.nominated[change.GetNodeId()] = words[i].Index
+		}
+		if words[i].Index > commit {
+			continue
+		}
+		conf, err := changed(s.conf, change)
 		if err != nil {
-			return nil, nil, fmt.Errorf("entry %d changes the members: %w", words[i].Index, err)
+			continue // it makes no sense, and so changed nothing
+		}
+		s.conf = conf
+		name(s.names, change)
+		if change.GetType() == Remove {
+			delete(s.nominated, change.GetNodeId())
 		}
 	}
-	return c.Tracker.ConfState(), names, nil
+	return nil
+}
+
+// changed is the members after a change. One that makes no sense is an error.
+func changed(conf *pb.ConfState, change *pb.ConfChange) (*pb.ConfState, error) {
+	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
+	var err error
+	c.Tracker.Config, c.Tracker.Progress, err = confchange.Restore(c, conf)
+	if err == nil {
+		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v %d makes no sense: %w", change.GetType(), change.GetNodeId(), err)
+	}
+	return c.Tracker.ConfState(), nil
 }
 
 // changeOf reads a change of one member.
@@ -82,6 +107,10 @@ func changeOf(kind byte, data []byte) (*pb.ConfChange, error) {
 	}
 	if err := proto.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("a change of members is malformed: %w", err)
+	}
+	if what := c.GetType(); what != AddLearner && what != Promote && what != Remove ||
+		c.GetNodeId() == 0 || c.GetNodeId() >= highest {
+		return nil, fmt.Errorf("a change of members: %v %d", what, c.GetNodeId())
 	}
 	return c, nil
 }

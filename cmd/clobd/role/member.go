@@ -139,7 +139,7 @@ func (m *Together) Start() error {
 		Gone:        func(id uint64) { m.peer.Gone(id) },
 		Stream:      m.serve, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
-		Lead: m.offer, Moved: m.move, Log: o.Log})
+		Lead: m.offer, Moved: m.move, Log: o.Log, Voters: c.told()})
 	if err != nil {
 		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
 	}
@@ -159,6 +159,16 @@ func (m *Together) Start() error {
 	m.joined.Go(m.carry)
 	m.joined.Go(m.route)
 	return nil
+}
+
+// told are the voters that this member was told of when it joined.
+func (c *Cluster) told() (voters []uint64) {
+	for _, n := range c.Known {
+		if !n.Gateway {
+			voters = append(voters, n.ID)
+		}
+	}
+	return voters
 }
 
 // Begin does nothing: whoever leads journals that it does.
