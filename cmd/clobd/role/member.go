@@ -348,7 +348,7 @@ func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 			if m.target() == to {
 				continue
 			}
-			m.client.Rest(lastWords)
+			m.client.Rest(conn, lastWords)
 		case <-m.closing:
 		case <-done:
 			m.signal() // the token may have been meant for carry
