@@ -56,6 +56,7 @@ type Core struct {
 	changed   uint64 // index of the last change of members in the log
 	conf      *pb.ConfState
 	names     map[uint64]string // of the members, as they were admitted
+	removed   map[uint64]bool
 	failed    error
 }
 
@@ -109,7 +110,7 @@ func NewCore(o CoreOptions) (*Core, error) {
 	c := &Core{ID: o.ID, storage: s, propose: o.propose, confirm: o.confirm,
 		log: cmp.Or(o.Log, slog.Default()), term: s.hard.GetTerm(), last: s.last.Index,
 		lastTerm: s.last.Term, committed: s.hard.GetCommit(), applied: s.hard.GetCommit(),
-		conf: s.conf, names: s.names,
+		conf: s.conf, names: s.names, removed: s.removed,
 		guard: guard{told: o.Voters, nominated: s.nominated, heads: map[uint64][]judged{}}}
 	if c.propose == nil {
 		c.propose, c.confirm = c.take, c.ask
@@ -432,6 +433,7 @@ func (c *Core) commit(m *pb.Message) {
 		name(c.names, change)
 		if change.GetType() == Remove {
 			delete(c.guard.nominated, change.GetNodeId())
+			c.removed[change.GetNodeId()] = true
 		}
 	}
 	c.asks.reach(c)

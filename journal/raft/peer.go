@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"clobd/engine"
@@ -46,7 +49,9 @@ type Peer struct {
 	settle   chan *Write // begun
 	asked    chan func() // carried out by the Core's goroutine
 	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
-	campaign time.Time   // when a campaign was planned last; the Core's goroutine's
+	conf     *pb.ConfState
+	roll     atomic.Pointer[roll] // of conf
+	campaign time.Time            // when a campaign was planned last; the Core's goroutine's
 	closing  chan struct{}
 	once     sync.Once
 	ended    chan struct{}
@@ -98,8 +103,36 @@ func NewPeer(o Options) (*Peer, error) {
 	var err error
 	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, Voters: o.Voters,
 		propose: m.propose, confirm: m.confirm})
+	if err == nil {
+		m.enroll()
+	}
 	return m, err
 }
+
+// roll is who is a member.
+type roll struct {
+	voters, learners []uint64
+	removed          map[uint64]bool
+}
+
+// enroll notes who is a member by now. The Core's goroutine calls it.
+func (m *Peer) enroll() {
+	if m.conf == m.core.conf {
+		return
+	}
+	m.conf = m.core.conf
+	m.roll.Store(&roll{m.conf.GetVoters(), m.conf.GetLearners(), maps.Clone(m.core.removed)})
+}
+
+// Votes and Learns report whether a member has a vote, or has none and is a member, as far as this
+// one knows; Removed, whether it was removed. Any goroutine may call them.
+func (m *Peer) Votes(id uint64) bool { return slices.Contains(m.roll.Load().voters, id) }
+
+// Learns is described with Votes.
+func (m *Peer) Learns(id uint64) bool { return slices.Contains(m.roll.Load().learners, id) }
+
+// Removed is described with Votes.
+func (m *Peer) Removed(id uint64) bool { return m.roll.Load().removed[id] }
 
 // propose is called by Lead.Append.
 func (m *Peer) propose(l *Lead, p proposal) error {
@@ -258,6 +291,7 @@ func (m *Peer) loop() {
 			m.stop(err)
 			return
 		}
+		m.enroll()
 		if now := m.core.known(); now != m.known {
 			if m.known = now; m.o.Moved != nil {
 				m.o.Moved(now[0], now[1])

@@ -24,6 +24,7 @@ type storage struct {
 	names  map[uint64]string
 	// nominated are the learners that will vote, and the indexes of the entries that say so.
 	nominated map[uint64]uint64
+	removed   map[uint64]bool
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -61,6 +62,7 @@ func name(names map[uint64]string, change *pb.ConfChange) {
 // last one committed it only notes who will vote.
 func (s *storage) members(words []journal.Entry, commit uint64) error {
 	s.conf, s.names, s.nominated = &pb.ConfState{}, map[uint64]string{}, map[uint64]uint64{}
+	s.removed = map[uint64]bool{}
 	for i := range words {
 		change, err := changeOf(words[i].Kind, words[i].Data)
 		if err != nil {
@@ -80,6 +82,7 @@ func (s *storage) members(words []journal.Entry, commit uint64) error {
 		name(s.names, change)
 		if change.GetType() == Remove {
 			delete(s.nominated, change.GetNodeId())
+			s.removed[change.GetNodeId()] = true
 		}
 	}
 	return nil
