@@ -67,6 +67,7 @@ type Message = pb.Message
 type Work struct {
 	Send  []*pb.Message // to other members, in any order, each or not
 	Write []*Write      // in this order
+	Read  []*Read       // in any order, apart from all others; then Core.HasRead
 	Lead  *Lead         // not nil: from now on this member may append
 }
 
@@ -341,6 +342,7 @@ func (c *Core) gather() {
 func (c *Core) Ready() (w Work, err error) {
 	c.gather()
 	w, c.work = c.work, Work{}
+	w.Read = c.storage.reads()
 	if c.lead == nil && c.failed == nil && c.mayLead() {
 		_, head := c.storage.agreed.Committed()
 		c.lead = newLead(c, head)
@@ -415,6 +417,7 @@ func (c *Core) commit(m *pb.Message) {
 			return
 		}
 		c.applied, c.own = e.GetIndex(), e.GetTerm()
+		c.storage.applied = c.applied
 		delete(c.guard.heads, c.applied)
 		if row.Kind == 0 {
 			continue

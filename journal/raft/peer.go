@@ -47,6 +47,7 @@ type Peer struct {
 	written  chan *Write // settled
 	begin    chan *Write // to be written
 	settle   chan *Write // begun
+	reads    chan *Read  // of old entries
 	asked    chan func() // carried out by the Core's goroutine
 	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
 	conf     *pb.ConfState
@@ -99,6 +100,7 @@ func NewPeer(o Options) (*Peer, error) {
 	m := &Peer{o: o, received: make(chan *pb.Message, messages), proposed: make(chan offer, offers),
 		written: make(chan *Write, messages), begin: make(chan *Write, messages),
 		settle: make(chan *Write, messages), asked: make(chan func(), offers),
+		reads:   make(chan *Read, offers),
 		closing: make(chan struct{}), ended: make(chan struct{})}
 	var err error
 	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, Voters: o.Voters,
@@ -239,6 +241,7 @@ func (m *Peer) Run() error {
 	joined.Go(m.write)
 	joined.Go(m.wait)
 	joined.Go(m.note)
+	joined.Go(m.read)
 	m.loop()
 	close(m.begin)
 	joined.Wait()
@@ -334,8 +337,35 @@ func (m *Peer) carryOut(w Work) {
 			}
 		}
 	}
+	for _, r := range w.Read {
+		select {
+		case m.reads <- r:
+		default:
+			m.core.HasRead(r) // it will be wanted again
+		}
+	}
 	if w.Lead != nil {
 		m.o.Lead(w.Lead)
+	}
+}
+
+// read reads old entries for members that are behind.
+func (m *Peer) read() {
+	for {
+		select {
+		case r := <-m.reads:
+			if err := r.Do(); err != nil {
+				m.stop(err)
+				return
+			}
+			select {
+			case m.asked <- func() { m.core.HasRead(r) }:
+			case <-m.closing:
+				return
+			}
+		case <-m.closing:
+			return
+		}
 	}
 }
 

@@ -199,6 +199,14 @@ func (s *seat) pump() {
 	for _, m := range w.Send {
 		s.c.send(m)
 	}
+	for _, r := range w.Read {
+		s.in(100+s.c.dice.Int64N(20_000), s.life, func() {
+			if err := r.Do(); err != nil {
+				s.c.fail("member %d reads: %v", s.id, err)
+			}
+			s.core.HasRead(r)
+		})
+	}
 	for _, x := range w.Write {
 		s.pending = append(s.pending, x)
 		s.early(x)
