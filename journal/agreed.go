@@ -51,8 +51,8 @@ type Entry struct {
 	// Kind is 0 for a frame, and for an entry without Data; else it says what the words in Data are.
 	Kind byte
 	Data []byte
-	// Head is that of a frame which the caller has made itself; else it is zero, and Write decodes
-	// and checks the frame.
+	// Head is that of a frame which the caller has made or judged itself; else it is zero, and Write
+	// decodes and checks the frame.
 	Head engine.Head
 }
 
@@ -291,18 +291,27 @@ func (a *Agreed) judge(e *Entry) (engine.Head, error) {
 	if err := engine.DecodeFrame(e.Data, f); err != nil {
 		return engine.Head{}, err
 	}
-	switch {
-	case f.No != end.Frame+1 || f.First != end.Sequence+1:
-		return end, fmt.Errorf("frame %d with Sequence %d comes after frame %d with Sequence %d", f.No,
-			f.First, end.Frame, end.Sequence)
-	case f.Prev != end.Hash:
-		return end, fmt.Errorf("broken chain: it follows a frame with hash %x, frame %d has %x", f.Prev[:4],
-			end.Frame, end.Hash[:4])
-	case f.Epoch != e.Term || f.Time < end.Time:
-		return end, fmt.Errorf("it has epoch %d and time %d; its term is %d, and the time was %d", f.Epoch,
-			f.Time, e.Term, end.Time)
+	if err := Follows(f, end, e.Term); err != nil {
+		return end, err
 	}
 	return f.Head(), nil
+}
+
+// Follows returns nil if a frame that was decoded may come behind the end of others, in an entry of
+// that term.
+func Follows(f *engine.Frame, end engine.Head, term uint64) error {
+	switch {
+	case f.No != end.Frame+1 || f.First != end.Sequence+1:
+		return fmt.Errorf("frame %d with Sequence %d comes after frame %d with Sequence %d", f.No,
+			f.First, end.Frame, end.Sequence)
+	case f.Prev != end.Hash:
+		return fmt.Errorf("broken chain: it follows a frame with hash %x, frame %d has %x", f.Prev[:4],
+			end.Frame, end.Hash[:4])
+	case f.Epoch != term || f.Time < end.Time:
+		return fmt.Errorf("it has epoch %d and time %d; its term is %d, and the time was %d", f.Epoch,
+			f.Time, term, end.Time)
+	}
+	return nil
 }
 
 // Write writes entries behind the last ones, and the Ballot unless it is zero, in one batch. If the
@@ -531,6 +540,17 @@ func (a *Agreed) Committed() (uint64, engine.Head) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.commit, a.floor
+}
+
+// Tail is the ends of the frames that are not committed, by the index of their entries.
+func (a *Agreed) Tail() map[uint64]engine.Head {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	heads := map[uint64]engine.Head{}
+	for _, t := range a.tail {
+		heads[t.index] = t.head
+	}
+	return heads
 }
 
 // Ballot is the ballot that was written last.

@@ -51,8 +51,14 @@ func (s *Sequencer) Commit(b *Batch) error {
 			b.acknowledge(i)
 		}
 	}
-	for _, i := range b.idle { // what they saw is in this frame, or in one before
-		if s.commitError != nil {
+	// What the idle ones saw is in this frame, or in one before. With a frame behind it, it was
+	// the truth; else another writer may have changed it.
+	stale := s.commitError
+	if stale == nil && b.asked != 0 {
+		stale = s.contested.Confirm(b.asked)
+	}
+	for _, i := range b.idle {
+		if stale != nil {
 			i.call.answer(engine.Receipt{}, ErrUnknown)
 		} else {
 			i.call.answer(i.receipt, nil)
@@ -109,4 +115,5 @@ func (b *Batch) reset() {
 	f.Commands, f.Events, f.Ends = f.Commands[:0], f.Events[:0], f.Ends[:0]
 	f.Bytes = nil
 	b.calls, b.idle, b.err, b.spent = b.calls[:0], b.idle[:0], nil, stages{}
+	b.asked = 0
 }

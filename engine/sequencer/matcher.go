@@ -14,6 +14,7 @@ type Batch struct {
 	Frame engine.Frame
 	calls []*Call // call i waits for Command i; nil for an Advance of the matcher
 	idle  []idle  // who asked for what changes nothing: no Command of the frame
+	asked uint64  // number of the question whether idle may be answered; 0: none was asked
 	err   error   // why this frame must not be acknowledged
 	spent stages
 }
@@ -27,6 +28,9 @@ type idle struct {
 
 // Idle is how many Commands changed nothing and are not in the frame.
 func (b *Batch) Idle() int { return len(b.idle) }
+
+// Asked is the number of the question to a contested Journal on which Commit will wait, 0 if none.
+func (b *Batch) Asked() uint64 { return b.asked }
 
 // isIdle reports whether a Command with these Events has changed nothing, and may be forgotten: a
 // cancel that found no order. Whoever sends many of them shall not fill the disk.

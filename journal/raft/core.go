@@ -38,18 +38,26 @@ type Core struct {
 	raw     *raft.RawNode
 	storage *storage
 	propose func(*Lead, proposal) error
+	confirm func(*Lead)
+	log     *slog.Logger
+	guard   guard
+	asks    asks
+	work    Work // gathered, not handed out
 
-	lead    *Lead // nil: this member may not append
-	leader  bool
-	follows uint64 // the member that leads, 0 if none is known
-	term    uint64
-	last    uint64 // index of the last entry handed out to be written
-	applied uint64
-	own     uint64 // term of the last entry applied
-	changed uint64 // index of the last change of members in the log
-	conf    *pb.ConfState
-	names   map[uint64]string // of the members, as they were admitted
-	failed  error
+	lead      *Lead // nil: this member may not append
+	leader    bool
+	leads     uint64 // the member that leads, 0 if none is known
+	term      uint64
+	last      uint64 // index of the last entry handed out to be written
+	lastTerm  uint64 // of that entry
+	committed uint64
+	applied   uint64
+	own       uint64 // term of the last entry applied
+	changed   uint64 // index of the last change of members in the log
+	conf      *pb.ConfState
+	names     map[uint64]string // of the members, as they were admitted
+	removed   map[uint64]bool
+	failed    error
 }
 
 // Message is what members send each other.
@@ -59,6 +67,7 @@ type Message = pb.Message
 type Work struct {
 	Send  []*pb.Message // to other members, in any order, each or not
 	Write []*Write      // in this order
+	Read  []*Read       // in any order, apart from all others; then Core.HasRead
 	Lead  *Lead         // not nil: from now on this member may append
 }
 
@@ -79,9 +88,13 @@ type CoreOptions struct {
 	ID      uint64
 	Journal *journal.Journal // recovered, and a member's
 	Log     *slog.Logger     // nil: slog.Default
-	// propose hands a frame from Lead.Append to the Core's goroutine, which calls take; nil: they are
-	// one.
+	// Voters are those that this member was told of. They count while its own log does not name it: a
+	// member that joins cannot know better.
+	Voters []uint64
+	// propose hands a frame from Lead.Append to the Core's goroutine, which calls take, and confirm
+	// lets that call ask; nil: they are one.
 	propose func(*Lead, proposal) error
+	confirm func(*Lead)
 }
 
 // NewCore makes the Core of a member whose journal was recovered.
@@ -95,10 +108,16 @@ func NewCore(o CoreOptions) (*Core, error) {
 	if err != nil {
 		return nil, fmt.Errorf("member %d: %w", o.ID, err)
 	}
-	c := &Core{ID: o.ID, storage: s, propose: o.propose, term: s.hard.GetTerm(), last: s.last.Index,
-		applied: s.hard.GetCommit(), conf: s.conf, names: s.names}
+	c := &Core{ID: o.ID, storage: s, propose: o.propose, confirm: o.confirm,
+		log: cmp.Or(o.Log, slog.Default()), term: s.hard.GetTerm(), last: s.last.Index,
+		lastTerm: s.last.Term, committed: s.hard.GetCommit(), applied: s.hard.GetCommit(),
+		conf: s.conf, names: s.names, removed: s.removed,
+		guard: guard{told: o.Voters, nominated: s.nominated, heads: map[uint64][]judged{}}}
 	if c.propose == nil {
-		c.propose = c.take
+		c.propose, c.confirm = c.take, c.ask
+	}
+	if err := c.readTail(); err != nil {
+		return nil, fmt.Errorf("member %d: %w", o.ID, err)
 	}
 	c.raw, err = raft.NewRawNode(&raft.Config{ID: o.ID, Storage: s, Applied: c.applied,
 		ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
@@ -106,23 +125,56 @@ func NewCore(o CoreOptions) (*Core, error) {
 		AsyncStorageWrites: true, DisableProposalForwarding: true,
 		MaxSizePerMsg: messageBytes, MaxInflightMsgs: inflight, MaxInflightBytes: inflightBytes,
 		MaxCommittedSizePerReady: committedBytes, MaxUncommittedEntriesSize: uncommitted,
-		Logger: &logger{cmp.Or(o.Log, slog.Default())}})
+		Logger: &logger{c.log}})
 	if err != nil {
 		return nil, fmt.Errorf("member %d: %w", o.ID, err)
 	}
 	return c, nil
 }
 
-// Tick tells that time passes.
-func (c *Core) Tick() { c.raw.Tick() }
-
-// Step takes a message of another member. The library drops only answers of strangers: the caller
-// must let in nobody but members that it trusts to lead.
-func (c *Core) Step(m *pb.Message) {
-	if m.GetType() == pb.MsgSnap || m.GetType() == pb.MsgProp {
-		return // neither is ever sent
+// readTail computes the heads of the frames that may still be taken back.
+func (c *Core) readTail() (err error) {
+	if c.own, err = c.storage.Term(c.applied); err != nil {
+		return err
 	}
-	_ = c.raw.Step(m) // its errors are of messages that count for nothing
+	_, head := c.storage.agreed.Committed()
+	heads := c.storage.agreed.Tail()
+	for i := c.applied + 1; i <= c.last; i++ {
+		term, err := c.storage.Term(i)
+		if err != nil {
+			return err
+		}
+		if h, is := heads[i]; is {
+			head = h
+		}
+		c.noteHead(i, term, head)
+	}
+	return nil
+}
+
+// Tick tells that time passes.
+func (c *Core) Tick() {
+	c.guard.ticks++
+	c.guard.asks = 0
+	c.raw.Tick()
+	c.asks.tick(c)
+}
+
+// Step takes a message of another member, whom the caller knows for sure. What that one may not
+// say, and what cannot be, is dropped.
+func (c *Core) Step(m *pb.Message) {
+	why := c.judge(m)
+	switch {
+	case why != taken:
+		c.refuse(m, why)
+	case m.GetType() == pb.MsgSnap: // introduce was all
+	case m.GetType() == pb.MsgReadIndex && !c.leader: // the library would pass it on
+	default:
+		if m.GetType() == pb.MsgReadIndex {
+			c.guard.reads++
+		}
+		_ = c.raw.Step(c.ahead(m)) // its errors are of messages that count for nothing
+	}
 }
 
 // Unreachable tells that messages to a member get lost.
@@ -168,9 +220,24 @@ var ErrChange = errors.New("the members cannot be changed now")
 // Change proposes a change of one member. It takes effect when it is committed, and may be
 // forgotten if the leadership is lost before. Only a member that may append can propose one, once
 // the change before it is committed. Whether a learner has enough to be promoted is for the caller
-// to judge: Match tells.
+// to judge: Match tells. A learner is promoted in two steps: the first Change names it as one who
+// will vote, and returns ErrChange; the next one promotes it once all voters know the first.
 func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
-	return c.change(&pb.ConfChange{Type: what.Enum(), NodeId: new(id)})
+	change := &pb.ConfChange{Type: what.Enum(), NodeId: new(id)}
+	if what != Promote || !slices.Contains(c.conf.GetLearners(), id) {
+		return c.change(change)
+	}
+	index, nominated := c.guard.nominated[id]
+	if !nominated {
+		err := c.put(&pb.ConfChange{Type: AddLearner.Enum(), NodeId: new(id), Id: new(uint64(nomination))})
+		return cmp.Or(err, fmt.Errorf("%w: %d is named as a voter first", ErrChange, id))
+	}
+	for _, v := range c.conf.GetVoters() {
+		if v != c.ID && c.Match(v) < index {
+			return fmt.Errorf("%w: %d does not know yet that %d will vote", ErrChange, v, id)
+		}
+	}
+	return c.change(change)
 }
 
 // Admit is Change for a new learner that says what it is called and where it is.
@@ -180,9 +247,6 @@ func (c *Core) Admit(id uint64, name string) error {
 
 func (c *Core) change(change *pb.ConfChange) error {
 	what, id := change.GetType(), change.GetNodeId()
-	if c.lead == nil || c.changed > c.applied {
-		return ErrChange
-	}
 	voters, learns := c.conf.GetVoters(), slices.Contains(c.conf.GetLearners(), id)
 	votes := slices.Contains(voters, id)
 	switch {
@@ -194,6 +258,14 @@ func (c *Core) change(change *pb.ConfChange) error {
 		return fmt.Errorf("%w: %d is no member", ErrChange, id)
 	case what == Remove && votes && len(voters) == 1:
 		return fmt.Errorf("%w: %d is the last voter", ErrChange, id)
+	}
+	return c.put(change)
+}
+
+// put proposes a change that makes sense.
+func (c *Core) put(change *pb.ConfChange) error {
+	if c.lead == nil || c.changed > c.applied {
+		return ErrChange
 	}
 	if err := c.raw.ProposeConfChange(change); err != nil {
 		return fmt.Errorf("%w: %w", ErrChange, err)
@@ -229,17 +301,19 @@ func (c *Core) close(why error) {
 	}
 }
 
-// Ready is what is to be done because of the calls before. The error is final: the journal and the
-// agreement do not fit.
-func (c *Core) Ready() (w Work, err error) {
+// gather takes what the library wants done.
+func (c *Core) gather() {
 	for c.failed == nil && c.raw.HasReady() {
 		rd := c.raw.Ready()
 		if rd.HardState != nil {
-			c.term = rd.HardState.GetTerm()
+			if c.term != rd.HardState.GetTerm() {
+				c.guard.reads = 0
+			}
+			c.term, c.committed = rd.HardState.GetTerm(), rd.HardState.GetCommit()
 		}
 		if rd.SoftState != nil {
 			c.leader = rd.SoftState.RaftState == raft.StateLeader
-			c.follows = rd.SoftState.Lead
+			c.leads = rd.SoftState.Lead
 		}
 		if c.lead != nil && (!c.leader || c.lead.Term != c.term) {
 			c.close(ErrLost)
@@ -247,20 +321,31 @@ func (c *Core) Ready() (w Work, err error) {
 		for _, m := range rd.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
-				w.Write = append(w.Write, c.write(m))
+				c.work.Write = append(c.work.Write, c.write(m))
 			case raft.LocalApplyThread:
 				c.commit(m)
 			default:
-				w.Send = append(w.Send, m)
+				c.work.Send = append(c.work.Send, m)
 			}
 		}
 		if c.lead != nil && rd.HardState != nil {
-			c.lead.advance(rd.HardState.GetCommit())
+			c.lead.advance(c.committed)
+		}
+		for _, s := range rd.ReadStates {
+			c.asks.answer(c, s.Index, s.RequestCtx)
 		}
 	}
+}
+
+// Ready is what is to be done because of the calls before. The error is final: the journal and the
+// agreement do not fit.
+func (c *Core) Ready() (w Work, err error) {
+	c.gather()
+	w, c.work = c.work, Work{}
+	w.Read = c.storage.reads()
 	if c.lead == nil && c.failed == nil && c.mayLead() {
 		_, head := c.storage.agreed.Committed()
-		c.lead = newLead(c.term, head, c.propose)
+		c.lead = newLead(c, head)
 		w.Lead = c.lead
 	}
 	if c.failed != nil {
@@ -284,19 +369,43 @@ func (c *Core) write(m *pb.Message) *Write {
 	}
 	for _, e := range w.entries {
 		row := toJournal(e)
-		c.last = e.GetIndex()
 		if row.Kind != 0 {
-			c.changed = c.last
+			c.changed = e.GetIndex()
+			c.learn(e)
 		}
-		if l := c.lead; l != nil && len(l.own) > 0 && e.GetTerm() == l.Term &&
-			e.GetType() == pb.EntryNormal && len(e.GetData()) > 0 {
+		frame := row.Kind == 0 && len(row.Data) > 0
+		if l := c.lead; frame && l != nil && len(l.own) > 0 && e.GetTerm() == l.Term {
 			row.Head = l.own[0].head
 			l.own = l.own[1:]
 			l.waiting = append(l.waiting, inLog{e.GetIndex(), row.Head.Frame})
 		}
+		c.rememberHead(&row, frame)
 		w.Entries = append(w.Entries, row)
 	}
 	return w
+}
+
+// rememberHead notes the end of the frames up to an entry that goes to the log. Those of others were
+// judged when they came; this member's own follow the last entry.
+func (c *Core) rememberHead(row *journal.Entry, frame bool) {
+	head, known := c.headAt(row.Index, row.Term)
+	if !known {
+		head, known = c.headAt(c.last, c.lastTerm)
+	} else if frame {
+		row.Head = head
+	}
+	if frame && row.Head == (engine.Head{}) { // proposed by a Lead that is over
+		f := &c.guard.frame
+		if known = known && engine.DecodeFrame(row.Data, f) == nil; known {
+			row.Head = f.Head()
+		}
+	}
+	if frame {
+		head = row.Head
+	}
+	if c.last, c.lastTerm = row.Index, row.Term; known {
+		c.noteHead(row.Index, row.Term, head)
+	}
 }
 
 // commit takes entries that are committed and on this member's disk.
@@ -308,6 +417,8 @@ func (c *Core) commit(m *pb.Message) {
 			return
 		}
 		c.applied, c.own = e.GetIndex(), e.GetTerm()
+		c.storage.applied = c.applied
+		delete(c.guard.heads, c.applied)
 		if row.Kind == 0 {
 			continue
 		}
@@ -316,9 +427,19 @@ func (c *Core) commit(m *pb.Message) {
 			c.failed = fmt.Errorf("member %d: entry %d: %w", c.ID, row.Index, err)
 			return
 		}
+		if _, err := changed(c.conf, change); err != nil {
+			c.log.Error("a change of members is ignored, here and by all others", "entry", row.Index,
+				"error", err)
+			continue
+		}
 		c.conf = c.raw.ApplyConfChange(change)
 		name(c.names, change)
+		if change.GetType() == Remove {
+			delete(c.guard.nominated, change.GetNodeId())
+			c.removed[change.GetNodeId()] = true
+		}
 	}
+	c.asks.reach(c)
 	for _, r := range m.GetResponses() {
 		_ = c.raw.Step(r)
 	}
@@ -386,7 +507,7 @@ func (c *Core) Successor() (best uint64) {
 }
 
 // known is the leader, 0 if none is known, and the term.
-func (c *Core) known() [2]uint64 { return [2]uint64{c.follows, c.term} }
+func (c *Core) known() [2]uint64 { return [2]uint64{c.leads, c.term} }
 
 // Match is how far the log of a member is known to be that of this one, which leads; 0 if it is
 // unknown.

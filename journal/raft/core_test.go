@@ -13,17 +13,21 @@ import (
 
 // still is members whose clocks stand still.
 type still struct {
-	t     *testing.T
+	t     testing.TB
 	cores map[uint64]*Core
 	down  map[uint64]bool
 }
 
-func newStill(t *testing.T, founders []Founder) *still {
+func newStill(t testing.TB, founders []Founder) *still {
 	t.Helper()
 	s := &still{t: t, cores: map[uint64]*Core{}, down: map[uint64]bool{}}
+	var voters []uint64
 	for _, f := range founders {
-		n := &box{t: t, id: f.ID, fs: vfs.NewCrashableMem(), dir: "data"}
-		j := n.open()
+		if !f.Learns {
+			voters = append(voters, f.ID)
+		}
+	}
+	for _, f := range founders {
 		var words []journal.Entry
 		var ballot journal.Ballot
 		if f.ID == founders[0].ID { // the others get everything from it
@@ -32,21 +36,30 @@ func newStill(t *testing.T, founders []Founder) *still {
 				t.Fatal(err)
 			}
 		}
-		if _, err := journal.Enroll(j, words, ballot); err != nil {
-			t.Fatal(err)
-		}
-		core, err := NewCore(CoreOptions{ID: f.ID, Journal: j, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.cores[f.ID] = core
-		t.Cleanup(func() {
-			if err := j.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		s.join(f.ID, voters, words, ballot)
 	}
 	return s
+}
+
+// join adds a member with a new journal, which was told of voters.
+func (s *still) join(id uint64, told []uint64, words []journal.Entry, ballot journal.Ballot) {
+	s.t.Helper()
+	n := &box{t: s.t, id: id, fs: vfs.NewCrashableMem(), dir: "data"}
+	j := n.open()
+	if _, err := journal.Enroll(j, words, ballot); err != nil {
+		s.t.Fatal(err)
+	}
+	core, err := NewCore(CoreOptions{ID: id, Journal: j, Voters: told,
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cores[id] = core
+	s.t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
 }
 
 // settle carries messages and writes until nothing is left to do.
@@ -64,6 +77,13 @@ func (s *still) settle() {
 				s.t.Fatal(err)
 			}
 			mail = append(mail, w.Send...)
+			for _, r := range w.Read {
+				if err := r.Do(); err != nil {
+					s.t.Fatal(err)
+				}
+				c.HasRead(r)
+				busy = true
+			}
 			for _, x := range w.Write {
 				if err := x.Begin(); err != nil {
 					s.t.Fatal(err)
@@ -149,5 +169,96 @@ func TestForget(t *testing.T) {
 	}
 	if to := s.cores[2].Successor(); to != 3 {
 		t.Errorf("the successor would be %d", to)
+	}
+}
+
+// TestOldEntries: what a member that is behind needs, and is in memory no more, is read apart from
+// the Core, and that member gets all of it; what is new goes on meanwhile.
+func TestOldEntries(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learns: true}})
+	s.lead(1)
+	l := s.cores[1].lead
+	w := &scribe{Lead: l, x: engine.NewExchange(7), head: l.Head}
+	write := func(frames int) {
+		t.Helper()
+		for range frames {
+			if err := l.Append(w.frame()); err != nil {
+				t.Fatal(err)
+			}
+			s.settle()
+		}
+	}
+	s.down[4] = true
+	write(40)
+	store := s.cores[1].storage
+	store.mu.Lock()
+	store.recent, store.bytes = nil, 0 // as after a long time
+	store.mu.Unlock()
+	s.down[4] = false
+	s.cores[1].Tick()
+	// Until the read is done nothing is sent to it, and the others get what is new.
+	reads, sent, old := []*Read(nil), 0, s.cores[1].applied
+	var carry func(m *pb.Message)
+	work := func(id uint64, hold bool) {
+		c := s.cores[id]
+		x, err := c.Ready()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hold {
+			reads = append(reads, x.Read...)
+		}
+		for _, m := range x.Send {
+			carry(m)
+		}
+		for _, wr := range x.Write {
+			if err := wr.Begin(); err != nil {
+				t.Fatal(err)
+			}
+			if err := wr.Settle(); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range wr.Answers() {
+				carry(m)
+			}
+			c.Written(wr)
+		}
+	}
+	var mail []*pb.Message
+	carry = func(m *pb.Message) {
+		if m.GetTo() == 4 && len(m.GetEntries()) > 0 && m.GetEntries()[0].GetIndex() <= old {
+			sent++
+		}
+		mail = append(mail, m)
+	}
+	if err := l.Append(w.frame()); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		work(1, true)
+		for _, id := range []uint64{2, 3, 4} {
+			work(id, false)
+		}
+		now := mail
+		mail = nil
+		for _, m := range now {
+			s.cores[m.GetTo()].Step(m)
+		}
+	}
+	if frame, _ := l.Committed(); len(reads) == 0 || sent != 0 || frame != 41 {
+		t.Fatalf("%d reads, %d sent before, frame %d is committed", len(reads), sent, frame)
+	}
+	for _, r := range reads {
+		if err := r.Do(); err != nil {
+			t.Fatal(err)
+		}
+		s.cores[1].HasRead(r)
+	}
+	for range 3 {
+		s.cores[1].Tick()
+		s.settle()
+	}
+	if _, head := s.cores[4].storage.agreed.Committed(); head != w.head {
+		t.Errorf("it has %+v of %+v", head, w.head)
 	}
 }

@@ -21,6 +21,7 @@ type Lead struct {
 	Head engine.Head // its first frame follows it
 
 	propose func(l *Lead, p proposal) error
+	confirm func(l *Lead)
 	tail    engine.Hash // of the last frame given to Append; Append's
 	waiting []inLog     // frames in the log that are not committed; the Core's
 	own     []proposal  // given to the library, not yet in the log; the Core's
@@ -28,7 +29,10 @@ type Lead struct {
 	mu        sync.Mutex
 	moved     sync.Cond
 	committed uint64
-	over      error // why it ended
+	asked     uint64 // the last number that Ask gave
+	proved    uint64 // Confirm returns nil up to that number
+	asking    bool   // confirm was called, and has not taken note of asked
+	over      error  // why it ended
 }
 
 // proposal is a frame on its way into the log.
@@ -40,8 +44,9 @@ type proposal struct {
 // inLog says which entry of the log, by its index, holds which frame, by its number.
 type inLog struct{ index, frame uint64 }
 
-func newLead(term uint64, head engine.Head, propose func(*Lead, proposal) error) *Lead {
-	l := &Lead{Term: term, Head: head, propose: propose, tail: head.Hash, committed: head.Frame}
+func newLead(c *Core, head engine.Head) *Lead {
+	l := &Lead{Term: c.term, Head: head, propose: c.propose, confirm: c.confirm, tail: head.Hash,
+		committed: head.Frame}
 	l.moved.L = &l.mu
 	return l
 }
@@ -71,6 +76,58 @@ func (l *Lead) Wait(frame uint64) error {
 		return l.over
 	}
 	return nil
+}
+
+// Ask begins to ask a majority whether this member still leads, for who answers from his own state
+// without a frame: another member may lead already, and have changed it. It returns a number for
+// Confirm, and does not wait.
+func (l *Lead) Ask() uint64 {
+	l.mu.Lock()
+	l.asked++
+	n, begin := l.asked, !l.asking
+	l.asking = true
+	l.mu.Unlock()
+	if begin {
+		l.confirm(l)
+	}
+	return n
+}
+
+// Confirm returns nil once it is known that at some time after that Ask no other member led, and so
+// nothing was committed that this one did not append. The error is that of Wait.
+func (l *Lead) Confirm(asked uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.proved < asked && l.over == nil {
+		l.moved.Wait()
+	}
+	if l.proved < asked {
+		return l.over
+	}
+	return nil
+}
+
+// Proved is the last number for which Confirm would return nil.
+func (l *Lead) Proved() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.proved
+}
+
+// question is called by the Core when it asks the others: up to the number returned.
+func (l *Lead) question() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asking = false
+	return l.asked
+}
+
+// prove is called by the Core: a majority has answered.
+func (l *Lead) prove(asked uint64) {
+	l.mu.Lock()
+	l.proved = max(l.proved, asked)
+	l.mu.Unlock()
+	l.moved.Broadcast()
 }
 
 // Committed is the last frame for which Wait would return nil, and why no more will follow, nil if

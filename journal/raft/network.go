@@ -35,7 +35,10 @@ type NetworkOptions struct {
 	Gone func(id uint64)
 	// Stream takes a connection that a member has opened with Dial, and closes it; nil: none is taken.
 	Stream func(from uint64, c net.Conn)
-	Log    *slog.Logger // not nil
+	// Removed reports whether a member was removed: it is hung up, and not let in again; nil: none
+	// was. It must not wait.
+	Removed func(id uint64) bool
+	Log     *slog.Logger // not nil
 }
 
 // Network carries messages between members, on one connection in each direction between two of
@@ -47,7 +50,8 @@ type Network struct {
 
 	mu      sync.Mutex
 	members map[uint64]*route
-	open    map[net.Conn]bool
+	open    map[net.Conn]*place
+	count   uint64 // of all that were ever open
 	closed  bool
 }
 
@@ -73,8 +77,6 @@ const (
 	redial   = 20 * time.Millisecond
 	// sendTime is how long one write may take before the connection is given up.
 	sendTime = 10 * time.Second
-	// connections bounds the open ones: a cluster needs two for each other member.
-	connections = 256
 	// buffered is the size of a connection's buffers.
 	buffered = 256 << 10
 )
@@ -87,7 +89,7 @@ func MemberName(cluster, id uint64) string {
 // NewNetwork makes a Network without members.
 func NewNetwork(o NetworkOptions) *Network {
 	return &Network{o: o, closing: make(chan struct{}), members: map[uint64]*route{},
-		open: map[net.Conn]bool{}}
+		open: map[net.Conn]*place{}}
 }
 
 // Route sets the address of a member, and begins to connect. An empty address ends that.
@@ -180,7 +182,7 @@ func (n *Network) dial(r *route) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !n.keep(c, nil) {
+	if !n.keep(c) {
 		return nil, ErrClosed
 	}
 	return c, nil
@@ -247,7 +249,8 @@ func (n *Network) stream(r *route, c net.Conn) error {
 	}
 }
 
-// Serve takes connections of other members until Close. It returns nil then.
+// Serve takes connections of other members until Close. It returns nil then. While the process has
+// no files left, and after any other failure that may pass, it tries again.
 func (n *Network) Serve(l net.Listener) error {
 	t := n.o.TLS.Clone()
 	t.ClientAuth, t.MinVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS13
@@ -261,6 +264,8 @@ func (n *Network) Serve(l net.Listener) error {
 		}
 		l.Close()
 	}()
+	go n.judge(stop)
+	pause := acceptFirst
 	for {
 		c, err := l.Accept()
 		select {
@@ -271,24 +276,30 @@ func (n *Network) Serve(l net.Listener) error {
 			return nil
 		default:
 		}
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("accept members: %w", err)
+		} else if err != nil {
+			n.o.Log.Warn("no member can connect for a moment", "error", err, "again_in", pause)
+			select {
+			case <-time.After(pause):
+			case <-n.closing:
+			}
+			pause = min(2*pause, acceptMost)
+			continue
 		}
-		n.keep(c, func() {
+		pause = acceptFirst
+		n.admit(c, func() {
 			defer n.forget(c)
-			err := n.receive(tls.Server(c, t))
+			err := n.receive(c, tls.Server(c, t))
 			n.o.Log.Debug("a member's connection ends", "from", c.RemoteAddr().String(), "error", err)
 		})
 	}
 }
 
-// errStranger is the error of a connection from somebody who is no member.
-var errStranger = errors.New("the certificate is not that of the member who speaks")
-
 // receive reads a member's messages. It takes those only that are from the member whom the
 // certificate names, and for this one.
-func (n *Network) receive(c *tls.Conn) error {
-	if err := c.SetDeadline(time.Now().Add(dialTime)); err != nil {
+func (n *Network) receive(raw net.Conn, c *tls.Conn) error {
+	if err := c.SetDeadline(time.Now().Add(proofTime)); err != nil {
 		return err
 	}
 	if err := c.Handshake(); err != nil {
@@ -298,12 +309,21 @@ func (n *Network) receive(c *tls.Conn) error {
 		return err
 	}
 	state := c.ConnectionState()
-	names := state.PeerCertificates[0].DNSNames
+	from := n.memberOf(state.PeerCertificates[0].DNSNames)
+	if from == 0 {
+		return errStranger
+	}
+	if err := n.prove(raw, from); err != nil {
+		return err
+	}
 	if state.NegotiatedProtocol == streams {
-		return n.hand(c, names)
+		if n.o.Stream == nil {
+			return errStranger
+		}
+		n.o.Stream(from, c)
+		return nil
 	}
 	in := bufio.NewReaderSize(c, buffered)
-	from := uint64(0)
 	var buf []byte
 	for {
 		var size [4]byte
@@ -322,50 +342,11 @@ func (n *Network) receive(c *tls.Conn) error {
 		if err := proto.Unmarshal(buf, m); err != nil {
 			return err
 		}
-		if from == 0 && slices.Contains(names, MemberName(n.o.Cluster, m.GetFrom())) {
-			from = m.GetFrom()
-		}
-		if from == 0 || m.GetFrom() != from || m.GetTo() != n.o.ID {
+		if m.GetFrom() != from || m.GetTo() != n.o.ID {
 			return fmt.Errorf("%w: from %d to %d", errStranger, m.GetFrom(), m.GetTo())
 		}
 		n.o.Receive(m)
 	}
-}
-
-// hand hands a connection to Stream.
-func (n *Network) hand(c net.Conn, names []string) error {
-	for _, name := range names {
-		var id uint64
-		_, err := fmt.Sscanf(name, "member-%d.", &id)
-		if err == nil && name == MemberName(n.o.Cluster, id) && n.o.Stream != nil {
-			n.o.Stream(id, c)
-			return nil
-		}
-	}
-	return errStranger
-}
-
-// keep adds an open connection to those that Close closes. If serve is not nil, keep calls it in a
-// goroutine. If the Network is closed or has too many connections, keep closes c and returns false.
-func (n *Network) keep(c net.Conn, serve func()) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.closed || serve != nil && len(n.open) >= connections {
-		c.Close()
-		return false
-	}
-	n.open[c] = true
-	if serve != nil {
-		n.joined.Go(serve)
-	}
-	return true
-}
-
-func (n *Network) forget(c net.Conn) {
-	n.mu.Lock()
-	delete(n.open, c)
-	n.mu.Unlock()
-	c.Close()
 }
 
 // Close ends all connections.

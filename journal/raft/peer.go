@@ -1,13 +1,18 @@
 package raft
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"clobd/engine"
 	"clobd/journal"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -25,6 +30,8 @@ type Options struct {
 	// Moved is called when another leader, none, or another term is known; nil: nobody wants to know.
 	// It must not wait.
 	Moved func(leader, term uint64)
+	// Voters are those that this member was told of; see CoreOptions.
+	Voters []uint64
 	// Tick is the unit of time: a leader is missed after 10 to 20. Default 50 ms.
 	Tick time.Duration
 	Log  *slog.Logger
@@ -40,9 +47,12 @@ type Peer struct {
 	written  chan *Write // settled
 	begin    chan *Write // to be written
 	settle   chan *Write // begun
+	reads    chan *Read  // of old entries
 	asked    chan func() // carried out by the Core's goroutine
 	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
-	campaign time.Time   // when a campaign was planned last; the Core's goroutine's
+	conf     *pb.ConfState
+	roll     atomic.Pointer[roll] // of conf
+	campaign time.Time            // when a campaign was planned last; the Core's goroutine's
 	closing  chan struct{}
 	once     sync.Once
 	ended    chan struct{}
@@ -90,11 +100,41 @@ func NewPeer(o Options) (*Peer, error) {
 	m := &Peer{o: o, received: make(chan *pb.Message, messages), proposed: make(chan offer, offers),
 		written: make(chan *Write, messages), begin: make(chan *Write, messages),
 		settle: make(chan *Write, messages), asked: make(chan func(), offers),
+		reads:   make(chan *Read, offers),
 		closing: make(chan struct{}), ended: make(chan struct{})}
 	var err error
-	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, propose: m.propose})
+	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, Voters: o.Voters,
+		propose: m.propose, confirm: m.confirm})
+	if err == nil {
+		m.enroll()
+	}
 	return m, err
 }
+
+// roll is who is a member.
+type roll struct {
+	voters, learners []uint64
+	removed          map[uint64]bool
+}
+
+// enroll notes who is a member by now. The Core's goroutine calls it.
+func (m *Peer) enroll() {
+	if m.conf == m.core.conf {
+		return
+	}
+	m.conf = m.core.conf
+	m.roll.Store(&roll{m.conf.GetVoters(), m.conf.GetLearners(), maps.Clone(m.core.removed)})
+}
+
+// Votes and Learns report whether a member has a vote, or has none and is a member, as far as this
+// one knows; Removed, whether it was removed. Any goroutine may call them.
+func (m *Peer) Votes(id uint64) bool { return slices.Contains(m.roll.Load().voters, id) }
+
+// Learns is described with Votes.
+func (m *Peer) Learns(id uint64) bool { return slices.Contains(m.roll.Load().learners, id) }
+
+// Removed is described with Votes.
+func (m *Peer) Removed(id uint64) bool { return m.roll.Load().removed[id] }
 
 // propose is called by Lead.Append.
 func (m *Peer) propose(l *Lead, p proposal) error {
@@ -107,6 +147,44 @@ func (m *Peer) propose(l *Lead, p proposal) error {
 		return over
 	}
 }
+
+// confirm is called by Lead.Ask.
+func (m *Peer) confirm(l *Lead) {
+	select {
+	case m.asked <- func() { m.core.ask(l) }:
+	case <-m.closing: // then the Lead ends, too
+	}
+}
+
+// Confirm waits until everything that was committed before, wherever that was known, is committed
+// and durable here, and returns the end of the frames by then: see Core.Confirm.
+func (m *Peer) Confirm(ctx context.Context) (engine.Head, error) {
+	type answer struct {
+		head engine.Head
+		err  error
+	}
+	answers := make(chan answer, 1)
+	select {
+	case m.asked <- func() {
+		m.core.Confirm(func(h engine.Head, err error) { answers <- answer{h, err} })
+	}:
+	case <-ctx.Done():
+		return engine.Head{}, ctx.Err()
+	case <-m.ended:
+		return engine.Head{}, ErrClosed
+	}
+	select {
+	case a := <-answers:
+		return a.head, a.err
+	case <-ctx.Done():
+		return engine.Head{}, ctx.Err()
+	case <-m.ended:
+		return engine.Head{}, ErrClosed
+	}
+}
+
+// Drops is how many messages of other members were refused, by reason.
+func (m *Peer) Drops() map[string]uint64 { return m.core.Drops() }
 
 // Receive takes a message of another member. It never waits: a message that finds no room is lost.
 func (m *Peer) Receive(message *pb.Message) {
@@ -163,6 +241,7 @@ func (m *Peer) Run() error {
 	joined.Go(m.write)
 	joined.Go(m.wait)
 	joined.Go(m.note)
+	joined.Go(m.read)
 	m.loop()
 	close(m.begin)
 	joined.Wait()
@@ -215,6 +294,7 @@ func (m *Peer) loop() {
 			m.stop(err)
 			return
 		}
+		m.enroll()
 		if now := m.core.known(); now != m.known {
 			if m.known = now; m.o.Moved != nil {
 				m.o.Moved(now[0], now[1])
@@ -257,8 +337,35 @@ func (m *Peer) carryOut(w Work) {
 			}
 		}
 	}
+	for _, r := range w.Read {
+		select {
+		case m.reads <- r:
+		default:
+			m.core.HasRead(r) // it will be wanted again
+		}
+	}
 	if w.Lead != nil {
 		m.o.Lead(w.Lead)
+	}
+}
+
+// read reads old entries for members that are behind.
+func (m *Peer) read() {
+	for {
+		select {
+		case r := <-m.reads:
+			if err := r.Do(); err != nil {
+				m.stop(err)
+				return
+			}
+			select {
+			case m.asked <- func() { m.core.HasRead(r) }:
+			case <-m.closing:
+				return
+			}
+		case <-m.closing:
+			return
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ type cluster struct {
 	nodes []*box
 	mu    sync.Mutex
 	up    map[uint64]*Peer
+	told  []uint64            // voters that members are told of when they start
 	over  func(m *pb.Message) // carries messages instead; nil: they arrive at once
 }
 
@@ -49,7 +50,7 @@ const clusterID = 99
 // newCluster makes and starts the first voters of a cluster.
 func newCluster(t *testing.T, voters ...uint64) *cluster {
 	t.Helper()
-	c := &cluster{t: t, up: map[uint64]*Peer{}}
+	c := &cluster{t: t, up: map[uint64]*Peer{}, told: voters}
 	for _, id := range voters {
 		words, ballot, err := Genesis(engine.Head{}, voters...)
 		if err != nil {
@@ -108,7 +109,8 @@ func (c *cluster) start(n *box) {
 	n.journal, n.ended = n.open(), make(chan error, 1)
 	var err error
 	n.member, err = NewPeer(Options{ID: n.id, Journal: n.journal, Tick: 20 * time.Millisecond,
-		Send: c.send, Lead: func(l *Lead) { n.leads <- l }, Log: slog.New(slog.DiscardHandler)})
+		Send: c.send, Lead: func(l *Lead) { n.leads <- l }, Log: slog.New(slog.DiscardHandler),
+		Voters: c.told})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -353,7 +355,7 @@ func TestMembersChange(t *testing.T) {
 // TestOldJournal: the frames that a node wrote alone are the beginning of its cluster's log, which
 // a new member gets as a whole.
 func TestOldJournal(t *testing.T) {
-	c := &cluster{t: t, up: map[uint64]*Peer{}}
+	c := &cluster{t: t, up: map[uint64]*Peer{}, told: []uint64{1}}
 	n := &box{t: t, id: 1, fs: vfs.NewCrashableMem(), dir: "data", leads: make(chan *Lead, 100)}
 	j, alone := n.open(), &scribe{Lead: &Lead{Term: 5}, x: engine.NewExchange(7)}
 	var frames [][]byte

@@ -16,12 +16,22 @@ import (
 // storage shows a member's journal to the library: it is a raft.Storage. The newest entries are in
 // memory, in the same bytes that were written; older ones are read from the database. The whole log
 // is kept, so that every member can be brought up to date with entries, and no snapshot is needed.
-// The Core's goroutine reads, and the one that writes calls note.
+// The Core's goroutine reads, and the one that writes calls note. Entries that only a member behind
+// needs are read elsewhere, so that no commit waits for that: see Read.
 type storage struct {
 	agreed *journal.Agreed
 	hard   *pb.HardState // at the start
 	conf   *pb.ConfState // at the start: after the last entry committed
 	names  map[uint64]string
+	// nominated are the learners that will vote, and the indexes of the entries that say so.
+	nominated map[uint64]uint64
+	removed   map[uint64]bool
+
+	// The Core's: what was applied, old entries that were read, and those to be read, by the first one.
+	applied uint64
+	chunks  [][]*pb.Entry
+	wanted  []uint64
+	reading map[uint64]bool
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -36,14 +46,13 @@ const recentBytes = 8 << 20
 func newStorage(a *journal.Agreed) (*storage, error) {
 	b := a.Ballot()
 	commit, _ := a.Committed()
-	s := &storage{agreed: a, last: a.Last()}
+	s := &storage{agreed: a, last: a.Last(), applied: commit, reading: map[uint64]bool{}}
 	s.hard = &pb.HardState{Term: new(b.Term), Vote: new(b.Vote), Commit: new(commit)}
-	words, err := a.Words(commit)
+	words, err := a.Words(s.last.Index)
 	if err != nil {
 		return nil, fmt.Errorf("read the members: %w", err)
 	}
-	s.conf, s.names, err = members(words)
-	return s, err
+	return s, s.members(words, commit)
 }
 
 // name notes what a member that is admitted is called, and forgets it when it is removed.
@@ -56,22 +65,48 @@ func name(names map[uint64]string, change *pb.ConfChange) {
 	}
 }
 
-// members carries out the changes of membership in words, from none at all on.
-func members(words []journal.Entry) (*pb.ConfState, map[uint64]string, error) {
-	names := map[uint64]string{}
-	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
+// members carries out the changes of membership in words, from none at all on. Of those behind the
+// last one committed it only notes who will vote.
+func (s *storage) members(words []journal.Entry, commit uint64) error {
+	s.conf, s.names, s.nominated = &pb.ConfState{}, map[uint64]string{}, map[uint64]uint64{}
+	s.removed = map[uint64]bool{}
 	for i := range words {
 		change, err := changeOf(words[i].Kind, words[i].Data)
 		if err != nil {
-			return nil, nil, fmt.Errorf("entry %d: %w", words[i].Index, err)
+			return fmt.Errorf("entry %d: %w", words[i].Index, err)
 		}
-		name(names, change)
-		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
+		if nominates(change) {
+			s.nominated[change.GetNodeId()] = words[i].Index
+		}
+		if words[i].Index > commit {
+			continue
+		}
+		conf, err := changed(s.conf, change)
 		if err != nil {
-			return nil, nil, fmt.Errorf("entry %d changes the members: %w", words[i].Index, err)
+			continue // it makes no sense, and so changed nothing
+		}
+		s.conf = conf
+		name(s.names, change)
+		if change.GetType() == Remove {
+			delete(s.nominated, change.GetNodeId())
+			s.removed[change.GetNodeId()] = true
 		}
 	}
-	return c.Tracker.ConfState(), names, nil
+	return nil
+}
+
+// changed is the members after a change. One that makes no sense is an error.
+func changed(conf *pb.ConfState, change *pb.ConfChange) (*pb.ConfState, error) {
+	c := confchange.Changer{Tracker: tracker.MakeProgressTracker(1, 0)}
+	var err error
+	c.Tracker.Config, c.Tracker.Progress, err = confchange.Restore(c, conf)
+	if err == nil {
+		c.Tracker.Config, c.Tracker.Progress, err = c.Simple(change.AsV2().GetChanges()...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v %d makes no sense: %w", change.GetType(), change.GetNodeId(), err)
+	}
+	return c.Tracker.ConfState(), nil
 }
 
 // changeOf reads a change of one member.
@@ -82,6 +117,10 @@ func changeOf(kind byte, data []byte) (*pb.ConfChange, error) {
 	}
 	if err := proto.Unmarshal(data, c); err != nil {
 		return nil, fmt.Errorf("a change of members is malformed: %w", err)
+	}
+	if what := c.GetType(); what != AddLearner && what != Promote && what != Remove ||
+		c.GetNodeId() == 0 || c.GetNodeId() >= highest {
+		return nil, fmt.Errorf("a change of members: %v %d", what, c.GetNodeId())
 	}
 	return c, nil
 }
@@ -179,14 +218,107 @@ func (s *storage) Entries(low, high, most uint64) ([]*pb.Entry, error) {
 	if found != nil {
 		return found, nil
 	}
-	entries, err := s.agreed.Entries(low, high, most)
-	if err != nil {
-		return nil, err
+	if low <= s.applied {
+		return s.old(low, high, most)
 	}
+	return s.read(low, high, most)
+}
+
+// read reads entries from the database.
+func (s *storage) read(low, high, most uint64) (found []*pb.Entry, err error) {
+	entries, err := s.agreed.Entries(low, high, most)
 	for i := range entries {
 		found = append(found, toLibrary(&entries[i]))
 	}
-	return found, nil
+	return found, err
+}
+
+const (
+	// chunkBytes is how much of old entries is read at once.
+	chunkBytes = 2 << 20
+	// mostChunks bounds those in memory.
+	mostChunks = 8
+)
+
+// old are entries that were applied long ago. If they are not in memory, they are wanted, and the
+// error makes the library try again when it hears from the member that lacks them.
+func (s *storage) old(low, high, most uint64) (found []*pb.Entry, err error) {
+	for _, chunk := range s.chunks {
+		first := chunk[0].GetIndex()
+		end := first + uint64(len(chunk))
+		if low < first || low >= end {
+			continue
+		}
+		size := uint64(0)
+		for i := low; i < min(high, end); i++ {
+			e := chunk[i-first]
+			if size += uint64(proto.Size(e)); len(found) > 0 && size > most {
+				break
+			}
+			found = append(found, e)
+		}
+		if low-first > uint64(len(chunk)/2) { // soon the next ones are needed
+			s.want(end)
+		}
+		return found, nil
+	}
+	s.want(low)
+	return nil, raft.ErrCompacted
+}
+
+// want lets entries from low on be read, unless they are in memory.
+func (s *storage) want(low uint64) {
+	if low > s.applied || s.reading[low] {
+		return
+	}
+	s.mu.Lock()
+	e := s.look(low)
+	s.mu.Unlock()
+	for _, chunk := range s.chunks {
+		if low >= chunk[0].GetIndex() && low-chunk[0].GetIndex() < uint64(len(chunk)) {
+			return
+		}
+	}
+	if e == nil {
+		s.reading[low], s.wanted = true, append(s.wanted, low)
+	}
+}
+
+// Read is old entries to be read for a member that is behind.
+type Read struct {
+	storage   *storage
+	low, high uint64
+	entries   []*pb.Entry
+}
+
+// reads are those that are wanted.
+func (s *storage) reads() (all []*Read) {
+	for _, low := range s.wanted {
+		all = append(all, &Read{storage: s, low: low, high: s.applied + 1})
+	}
+	s.wanted = nil
+	return all
+}
+
+// Do reads. Any goroutine may call it. An error is final: a part of the log is lost.
+func (r *Read) Do() (err error) {
+	r.entries, err = r.storage.read(r.low, r.high, chunkBytes)
+	return err
+}
+
+// HasRead tells the Core that a Read is done, or, without Do, that it never will be.
+func (c *Core) HasRead(r *Read) {
+	s := c.storage
+	delete(s.reading, r.low)
+	if len(r.entries) == 0 {
+		return
+	}
+	if s.chunks = append(s.chunks, r.entries); len(s.chunks) > mostChunks {
+		s.chunks[0] = nil
+		s.chunks = s.chunks[1:]
+	}
+	// A heartbeat, as at a tick: whoever lacks entries gets them when he answers it.
+	_ = c.raw.Step(&pb.Message{Type: pb.MsgBeat.Enum(), From: new(uint64(raft.LocalAppendThread))})
 }
 
 func toLibrary(e *journal.Entry) *pb.Entry {

@@ -80,6 +80,10 @@ func TestParsers(t *testing.T) {
 		"checkpoints":                 {"journal", "FuzzDescription"},
 		"rows of the index":           {"journal/history", "FuzzRow"},
 		"deals of the index":          {"journal/history", "FuzzDeals"},
+		"messages of other members":   {"journal/raft", "FuzzStep"},
+		"commands of other nodes":     {"engine/sequencer/relay", "FuzzCommands"},
+		"what is in them":             {"engine/sequencer/relay", "FuzzSound"},
+		"answers of the leader":       {"engine/sequencer/relay", "FuzzAnswer"},
 		"positions of the index":      {"journal/history", "FuzzPosition"},
 	} {
 		if !slices.Contains(all, want) {

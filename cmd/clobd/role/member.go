@@ -137,9 +137,10 @@ func (m *Together) Start() error {
 		Receive:     func(x *raft.Message) { m.peer.Receive(x) },
 		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
 		Gone:        func(id uint64) { m.peer.Gone(id) },
+		Removed:     func(id uint64) bool { return m.peer.Removed(id) },
 		Stream:      m.serve, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
-		Lead: m.offer, Moved: m.move, Log: o.Log})
+		Lead: m.offer, Moved: m.move, Log: o.Log, Voters: c.told()})
 	if err != nil {
 		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
 	}
@@ -159,6 +160,16 @@ func (m *Together) Start() error {
 	m.joined.Go(m.carry)
 	m.joined.Go(m.route)
 	return nil
+}
+
+// told are the voters that this member was told of when it joined.
+func (c *Cluster) told() (voters []uint64) {
+	for _, n := range c.Known {
+		if !n.Gateway {
+			voters = append(voters, n.ID)
+		}
+	}
+	return voters
 }
 
 // Begin does nothing: whoever leads journals that it does.
@@ -226,9 +237,7 @@ func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Ca
 
 // serve takes Commands of another node.
 func (m *Together) serve(from uint64, c net.Conn) {
-	s := m.look()
-	votes := slices.Contains(s.Voters, from)
-	if !votes && !slices.Contains(s.Learners, from) {
+	if !m.peer.Votes(from) && !m.peer.Learns(from) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
 		return
 	}
@@ -236,7 +245,7 @@ func (m *Together) serve(from uint64, c net.Conn) {
 		if m.cluster.Quarantined(c) {
 			return false
 		}
-		if votes {
+		if m.peer.Votes(from) {
 			return c.Kind != engine.Started && c.Kind != engine.Advance
 		}
 		return m.caused(c)
@@ -338,7 +347,7 @@ func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 			if m.target() == to {
 				continue
 			}
-			m.client.Rest(lastWords)
+			m.client.Rest(conn, lastWords)
 		case <-m.closing:
 		case <-done:
 			m.signal() // the token may have been meant for carry

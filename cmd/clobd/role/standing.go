@@ -144,16 +144,23 @@ var (
 		[]string{"node"}, nil)
 	sentTo = prometheus.NewDesc("clobd_cluster_sent_bytes_total",
 		"Bytes of messages to a member.", []string{"node"}, nil)
+	refused = prometheus.NewDesc("clobd_cluster_refused_messages_total",
+		"Messages of other members that this one did not take, by reason: stranger (only a voter may say "+
+			"it), form, log, frame (it cannot be), address, kind, often.", []string{"reason"}, nil)
 )
 
-// Describe describes both metrics.
+// Describe describes the metrics.
 func (o *others) Describe(to chan<- *prometheus.Desc) {
 	to <- lagOf
+	to <- refused
 	to <- sentTo
 }
 
 // Collect asks the agreement.
 func (o *others) Collect(to chan<- prometheus.Metric) {
+	for why, n := range o.m.peer.Drops() {
+		to <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), why)
+	}
 	for _, n := range o.m.Standing().Nodes {
 		if n.ID == o.m.cluster.ID {
 			continue

@@ -35,12 +35,17 @@ const (
 	EarlyRead = "early-read"
 	// OldDisk starts a member with a disk as it once was, its mark included.
 	OldDisk = "old-disk"
+	// Impostor lets the gateway that lies speak as a voter: nobody looks at certificates.
+	Impostor = "impostor"
+	// StaleCancel answers a cancel that finds nothing from the leader's own state, without asking
+	// whether it still leads.
+	StaleCancel = "stale-cancel"
 )
 
 // ClusterSabotages are all of them.
 func ClusterSabotages() []string {
 	return []string{EarlyCommit, EarlyAnswer, UnsyncedVote, ForgottenVote, KeptTail, LostAck,
-		TwiceTaken, OwnClock, EarlyRead, OldDisk}
+		TwiceTaken, OwnClock, EarlyRead, OldDisk, Impostor, StaleCancel}
 }
 
 // ClusterOptions define a run of a cluster. The same options give the same run. Only one run can be
@@ -69,6 +74,7 @@ type ClusterResult struct {
 	Replaced     int // entries taken back
 	Flips        int
 	Joined       int // members that came later
+	Lies         int // of a gateway
 	Digest       engine.Digest
 	Trace        uint64
 }
@@ -77,9 +83,9 @@ type ClusterResult struct {
 func (r *ClusterResult) String() string {
 	return fmt.Sprintf("%d members, %d events, %d commands in %d frames, %d acknowledged, %d unknown, "+
 		"%d fills, %d terms, %d crashes (%d torn), %d cuts, %d pauses, %d entries replaced, %d flips, "+
-		"%d joined, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
+		"%d joined, %d lies, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
 		r.Acknowledged, r.Unknown, r.Trades, r.Terms, r.Crashes, r.Torn, r.Cuts, r.Pauses, r.Replaced,
-		r.Flips, r.Joined, uint64(r.Digest), r.Trace)
+		r.Flips, r.Joined, r.Lies, uint64(r.Digest), r.Trace)
 }
 
 // cluster is one run. What its callers, its witness and its trace are, a node that is alone has,
@@ -101,6 +107,7 @@ type cluster struct {
 	leaders map[uint64]uint64 // term → who leads
 	frames  [][]byte          // committed, in order: frame n at n-1
 	results map[engine.Sequence]engine.Receipt
+	newest  engine.Sequence // that anybody was told of
 }
 
 // link is a way from one member to another.
@@ -238,6 +245,7 @@ func (c *cluster) see(s *seat, f *engine.Frame) {
 // told is called with the answer to a Command that is in the journal.
 func (c *cluster) told(r *engine.Receipt) {
 	c.result.Acknowledged++
+	c.newest = max(c.newest, r.Sequence)
 	c.witness.receipts[r.Sequence] = *r
 	if is, seen := c.results[r.Sequence]; seen {
 		c.check(is == *r, "LOST: Sequence %d is told %+v, and is %+v", r.Sequence, *r, is)

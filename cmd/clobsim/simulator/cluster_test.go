@@ -35,14 +35,15 @@ func TestCluster(t *testing.T) {
 		sum.Replaced += r.Replaced
 		sum.Flips += r.Flips
 		sum.Joined += r.Joined
+		sum.Lies += r.Lies
 	}
 	t.Logf("figures: seeds=%d events=%d frames=%d acknowledged=%d unknown=%d terms=%d crashes=%d "+
-		"torn=%d cuts=%d pauses=%d replaced=%d flips=%d joined=%d", runs, sum.Events, sum.Frames,
+		"torn=%d cuts=%d pauses=%d replaced=%d flips=%d joined=%d lies=%d", runs, sum.Events, sum.Frames,
 		sum.Acknowledged, sum.Unknown, sum.Terms, sum.Crashes, sum.Torn, sum.Cuts, sum.Pauses,
-		sum.Replaced, sum.Flips, sum.Joined)
+		sum.Replaced, sum.Flips, sum.Joined, sum.Lies)
 	least := min(sum.Frames/1000, sum.Acknowledged/1000, sum.Unknown/100, sum.Trades/100,
 		sum.Terms/50, sum.Crashes/50, sum.Torn, sum.Cuts/50, sum.Pauses/20, sum.Replaced,
-		sum.Flips/5, sum.Joined/5)
+		sum.Flips/5, sum.Joined/5, sum.Lies/50)
 	if runs >= 40 && least == 0 {
 		t.Errorf("something hardly happens: %s", sum.String())
 	}
@@ -75,7 +76,8 @@ func TestClusterRepeats(t *testing.T) {
 // it, or by one of many if the program has changed what happens in a run.
 func TestClusterSabotage(t *testing.T) {
 	known := map[string]uint64{EarlyCommit: 6, EarlyAnswer: 10, UnsyncedVote: 0, ForgottenVote: 19,
-		KeptTail: 3, LostAck: 7, TwiceTaken: 0, OwnClock: 0, EarlyRead: 3, OldDisk: 0}
+		KeptTail: 3, LostAck: 7, TwiceTaken: 0, OwnClock: 0, EarlyRead: 3, OldDisk: 0,
+		Impostor: 10, StaleCancel: 219}
 	for _, sabotage := range ClusterSabotages() {
 		seeds := []uint64{known[sabotage]}
 		for seed := range uint64(500) {

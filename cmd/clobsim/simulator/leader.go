@@ -12,10 +12,17 @@ type leader struct {
 	s       *seat
 	lead    *raft.Lead
 	writer  *sequencer.Sequencer
-	sent    []sent // without an answer
+	sent    []asked // without an answer
 	batches []*sequencer.Batch
 	voters  []uint64 // as they were when it looked last
 	ended   bool
+}
+
+// asked is a Command without an answer, and the last Sequence that anybody was told of before it was
+// sent.
+type asked struct {
+	sent
+	known engine.Sequence
 }
 
 // sabotagedLead is a Lead for mistakes in what is acknowledged.
@@ -29,10 +36,18 @@ func (l *sabotagedLead) Wait(frame uint64) error {
 	if l.sabotage == EarlyCommit {
 		return nil
 	}
-	if _, over := l.Committed(); over != nil {
-		return nil // LostAck
+	if _, over := l.Committed(); over != nil && l.sabotage == LostAck {
+		return nil
 	}
 	return l.Lead.Wait(frame)
+}
+
+// Confirm says that nobody else leads.
+func (l *sabotagedLead) Confirm(asked uint64) error {
+	if l.sabotage == StaleCancel {
+		return nil
+	}
+	return l.Lead.Confirm(asked)
 }
 
 // lead starts a writer: a copy of the state that the committed frames made.
@@ -48,7 +63,8 @@ func (s *seat) lead(l *raft.Lead) {
 		o.Head.Time = 0
 	}
 	var j sequencer.Journal = l
-	if c.options.Sabotage == EarlyCommit || c.options.Sabotage == LostAck {
+	switch c.options.Sabotage {
+	case EarlyCommit, LostAck, StaleCancel:
 		j = &sabotagedLead{l, c.options.Sabotage}
 	}
 	writer, err := sequencer.New(x, board, j, o)
@@ -103,6 +119,12 @@ func (l *leader) work(life int) {
 		}
 		c := s.c
 		c.head, c.now = s.head, s.clock()
+		if c.chance(8) { // finds nothing, and is in no frame
+			l.enter(&engine.Command{Kind: engine.Cancel, Owner: 1, ID: engine.OrderID{1, 2, 3}})
+			if l.match(); l.over() {
+				return
+			}
+		}
 		for range c.dice.IntN(4) {
 			command := c.traders.command(c.simulation)
 			l.enter(&command)
@@ -125,7 +147,7 @@ func (l *leader) enter(command *engine.Command) {
 		l.s.c.traders.doubt(command)
 		return
 	}
-	l.sent = append(l.sent, sent{*command, call})
+	l.sent = append(l.sent, asked{sent{*command, call}, l.s.c.newest})
 }
 
 // match makes a frame of what waits.
@@ -149,6 +171,9 @@ func (l *leader) settle() {
 		committed, over := l.lead.Committed()
 		early := c.options.Sabotage == EarlyCommit
 		if len(b.Frame.Commands) > 0 && b.Frame.No > committed && over == nil && !early {
+			break
+		}
+		if b.Asked() > l.lead.Proved() && over == nil && c.options.Sabotage != StaleCancel {
 			break
 		}
 		l.batches = l.batches[1:]
@@ -198,7 +223,7 @@ func (l *leader) promise(f *engine.Frame) {
 // hear gives the callers their answers.
 func (l *leader) hear() {
 	c := l.s.c
-	var waiting []sent
+	var waiting []asked
 	for _, x := range l.sent {
 		if !x.call.Answered() {
 			waiting = append(waiting, x)
@@ -212,6 +237,8 @@ func (l *leader) hear() {
 		if x.command.Kind != engine.Cancel && x.command.Kind != engine.CancelAll {
 			c.told(&r) // a cancel that found nothing is in no frame
 		}
+		c.check(r.Sequence >= x.known, "STALE: an answer knows of Sequence %d; %d was told before it was "+
+			"asked for", r.Sequence, x.known)
 		c.traders.hear(&x.command, &r)
 	}
 	l.sent = waiting

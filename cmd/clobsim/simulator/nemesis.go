@@ -60,7 +60,7 @@ func (c *cluster) fault() {
 			}
 		}
 	}
-	switch c.dice.IntN(14) {
+	switch c.dice.IntN(15) {
 	case 0, 1, 2:
 		s.crash()
 	case 3, 4:
@@ -88,6 +88,40 @@ func (c *cluster) fault() {
 		if c.complete() && c.chance(2) {
 			c.say("member %d is to leave", s.id)
 			s.replace()
+		}
+	case 14:
+		c.lie()
+	}
+}
+
+// lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one to
+// come, and what cannot be.
+func (c *cluster) lie() {
+	c.result.Lies++
+	from := uint64(liar)
+	if c.options.Sabotage == Impostor {
+		from = c.seats[c.dice.IntN(len(c.seats))].id
+	}
+	c.say("member %d lies", from)
+	for _, s := range c.seats {
+		if !s.up || s.id == from {
+			continue
+		}
+		v := s.core.Standing()
+		for _, kind := range []pb.MessageType{pb.MsgApp, pb.MsgHeartbeat, pb.MsgVote, pb.MsgPreVote,
+			pb.MsgVoteResp, pb.MsgPreVoteResp, pb.MsgTimeoutNow, pb.MsgAppResp, pb.MsgHeartbeatResp,
+			pb.MsgReadIndexResp, pb.MsgSnap} {
+			m := &pb.Message{Type: kind.Enum(), From: new(from), To: new(s.id),
+				Term: new(v.Term + c.dice.Uint64N(2)), Index: new(v.Last), LogTerm: new(v.Term),
+				Commit: new(v.Last)}
+			switch kind {
+			case pb.MsgVote, pb.MsgPreVote:
+				m.Context = []byte("CampaignTransfer")
+			case pb.MsgSnap:
+				m.Snapshot = &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: new(v.Last + 100),
+					ConfState: &pb.ConfState{Voters: []uint64{liar}}}}
+			}
+			c.send(m)
 		}
 	}
 }
@@ -201,7 +235,7 @@ func (s *seat) advance(l *seat) {
 		}
 		c.lastID++
 		c.result.Joined++
-		s.id, s.paused = c.lastID, 0
+		s.id, s.paused, s.told = c.lastID, 0, v.Voters
 		s.format(nil, journal.Ballot{})
 		c.say("member %d sits down where %d was", s.id, s.replaced)
 		s.start()

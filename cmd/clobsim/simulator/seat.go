@@ -20,7 +20,8 @@ import (
 type seat struct {
 	c        *cluster
 	id       uint64
-	replaced uint64 // the member that sat here before, while the change is not complete; 0: none
+	replaced uint64   // the member that sat here before, while the change is not complete; 0: none
+	told     []uint64 // the voters when it sat down
 	fs       *vfs.MemFS
 	old      *vfs.MemFS // the disk as it once was, for OldDisk
 	up       bool
@@ -53,19 +54,24 @@ var errDamaged = errors.New("damaged")
 // clusterJournal is the ID of a cluster's journal.
 const clusterJournal = 4242
 
+// liar is a gateway that all members know of, and that only lies.
+const liar = 1_000_000
+
 // begin makes the first members, all voters, with empty disks.
 func (c *cluster) begin() {
 	var voters []uint64
+	var founders []raft.Founder
 	for range c.result.Members {
 		c.lastID++
-		voters = append(voters, c.lastID)
+		voters, founders = append(voters, c.lastID), append(founders, raft.Founder{ID: c.lastID})
 	}
+	founders = append(founders, raft.Founder{ID: liar, Learns: true})
 	for _, id := range voters {
-		words, ballot, err := raft.Genesis(engine.Head{}, voters...)
+		words, ballot, err := raft.Found(engine.Head{}, founders)
 		if err != nil {
 			c.fail("%v", err)
 		}
-		s := &seat{c: c, id: id}
+		s := &seat{c: c, id: id, told: voters}
 		c.seats = append(c.seats, s)
 		s.format(words, ballot)
 	}
@@ -128,7 +134,7 @@ func (s *seat) boot() error {
 	}
 	if err == nil {
 		s.core, err = raft.NewCore(raft.CoreOptions{ID: s.id, Journal: j,
-			Log: slog.New(slog.DiscardHandler)})
+			Voters: s.told, Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
 		s.abandon()
@@ -192,6 +198,14 @@ func (s *seat) pump() {
 	}
 	for _, m := range w.Send {
 		s.c.send(m)
+	}
+	for _, r := range w.Read {
+		s.in(100+s.c.dice.Int64N(20_000), s.life, func() {
+			if err := r.Do(); err != nil {
+				s.c.fail("member %d reads: %v", s.id, err)
+			}
+			s.core.HasRead(r)
+		})
 	}
 	for _, x := range w.Write {
 		s.pending = append(s.pending, x)

@@ -37,7 +37,7 @@ type Client struct {
 	resting  bool      // nothing more is handed to the connection
 	arrived  []landing // answered, and not shown here yet
 	held     int       // Commands in all three
-	carrying bool
+	carrying net.Conn  // nil: there is no connection
 	closed   bool
 	more     chan struct{} // has a token when the queue may have grown
 	sweeping *time.Timer   // fires when the first of the queue has waited too long
@@ -115,7 +115,7 @@ func (c *Client) enter(n int, calls []*sequencer.Call, at func(int) *engine.Comm
 		w.calls[i] = calls[i]
 	}
 	c.held += n
-	if c.queue = append(c.queue, w); len(c.queue) == 1 && !c.carrying {
+	if c.queue = append(c.queue, w); len(c.queue) == 1 && c.carrying == nil {
 		c.sweeping.Reset(c.o.Patience)
 	}
 	c.wake()
@@ -134,7 +134,7 @@ func (c *Client) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	for !c.carrying && len(c.queue) > 0 {
+	for c.carrying == nil && len(c.queue) > 0 {
 		w := c.queue[0]
 		if left := w.until.Sub(now); left > 0 {
 			c.sweeping.Reset(left)
@@ -157,12 +157,12 @@ func (c *Client) refuse(calls []*sequencer.Call, err error) {
 // it broke. What was on its way then has an unknown outcome.
 func (c *Client) Carry(conn net.Conn) error {
 	c.mu.Lock()
-	if c.closed || c.carrying {
+	if c.closed || c.carrying != nil {
 		c.mu.Unlock()
 		conn.Close()
 		return sequencer.ErrClosed
 	}
-	c.carrying, c.resting = true, false
+	c.carrying, c.resting = conn, false
 	c.mu.Unlock()
 	c.wake()
 	over, joined := make(chan struct{}), make(chan struct{})
@@ -176,7 +176,7 @@ func (c *Client) Carry(conn net.Conn) error {
 	<-joined
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.carrying = false
+	c.carrying = nil
 	for _, b := range c.sent {
 		c.refuse(b.calls[b.next-b.homeless:], sequencer.ErrUnknown)
 	}
@@ -191,13 +191,14 @@ func (c *Client) Carry(conn net.Conn) error {
 	return fmt.Errorf("the way to the leader ends: %w", err)
 }
 
-// Rest hands nothing more to the connection, because another node leads now, and waits until what
-// was handed over before is answered, or for some time: the node that led knows what came of it.
-func (c *Client) Rest(limit time.Duration) {
+// Rest hands nothing more to a connection, because another node leads now, and waits until what
+// was handed over before is answered, or for some time: the node that led knows what came of it. It
+// does nothing to another connection that is used by now.
+func (c *Client) Rest(conn net.Conn, limit time.Duration) {
 	for end := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		c.resting = true
-		done := len(c.sent) == 0 || !c.carrying
+		done := c.carrying != conn || len(c.sent) == 0
+		c.resting = c.resting || c.carrying == conn
 		c.mu.Unlock()
 		if done || time.Now().After(end) {
 			return

@@ -3,6 +3,7 @@ package relay
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -314,12 +315,24 @@ func FuzzCommands(f *testing.F) {
 	pair := []engine.Command{deposit(1), deposit(2)}
 	calls := make([]*sequencer.Call, 2)
 	f.Add(bytes.Clone(w.encode([]bundle{{pair, calls}, {pair[:1], calls[:1]}})))
+	f.Add(message(engine.Command{Kind: engine.Place, Owner: 1, Wallet: 1, Market: 1, Size: 1,
+		Proof: make([]byte, engine.ProofMax+1)}))
+	f.Add(message(engine.Command{Kind: engine.Place, Owner: 1, Wallet: 1, Size: -5, Cash: -1,
+		Price: 65535, Only: 255, Class: 255, Mode: 255, Prevention: 255, State: 255, Reason: 255}))
+	f.Add(message(engine.Command{Kind: heard, Owner: 1, Key: 2}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := commandReader{in: bufio.NewReader(bytes.NewReader(b))}
+		x, seq, calls := engine.NewExchange(1), engine.Sequence(0), sequencer.NewCalls(time.Second)
 		for {
 			sizes, commands, err := r.next()
 			if errors.Is(err, io.EOF) || err != nil {
 				return
+			}
+			for i := range commands {
+				seq++ // as a Sequencer would
+				var c engine.Command
+				calls.Prepare(&c, &commands[i])
+				x.Apply(&c, seq, engine.Time(seq), nil)
 			}
 			total := 0
 			for _, n := range sizes {
@@ -328,6 +341,151 @@ func FuzzCommands(f *testing.F) {
 			if total != len(commands) {
 				t.Fatalf("bundles of %d, %d commands", total, len(commands))
 			}
+		}
+	})
+}
+
+// message makes a message of Commands, whatever is in them.
+func message(commands ...engine.Command) []byte {
+	var w commandWriter
+	return bytes.Clone(w.encode([]bundle{{commands, make([]*sequencer.Call, len(commands))}}))
+}
+
+// TestMalformed: a message that no door of this program could have caused ends the connection, and
+// nothing of it is entered.
+func TestMalformed(t *testing.T) {
+	place := func(f func(*engine.Command)) engine.Command {
+		c := engine.Command{Kind: engine.Place, Owner: 1, Wallet: 1, Market: 1, Size: 1, Cash: 1}
+		f(&c)
+		return c
+	}
+	long := make([]byte, engine.ProofMax+1)
+	framed := engine.Frame{Commands: []engine.Command{deposit(1)}, Events: make([]engine.Event, 1),
+		Ends: []uint32{1}}
+	framed.Events[0].Kind = engine.Deposited
+	framed.Encode(engine.Hash{})
+	le := binary.LittleEndian
+	eventful := le.AppendUint32(le.AppendUint32(nil, 1), 1)
+	eventful = append(le.AppendUint32(eventful, uint32(len(framed.Bytes))), framed.Bytes...)
+	for name, b := range map[string][]byte{
+		"a long proof":      message(place(func(c *engine.Command) { c.Proof = long })),
+		"an unknown kind":   message(place(func(c *engine.Command) { c.Kind = 200 })),
+		"a note in a crowd": message(deposit(1), engine.Command{Kind: heard}),
+		"no listing":        message(engine.Command{Kind: engine.List}),
+		"a third side":      message(place(func(c *engine.Command) { c.Side = 2 })),
+		"a third outcome":   message(place(func(c *engine.Command) { c.Outcome = 2 })),
+		"an unknown type":   message(place(func(c *engine.Command) { c.Type = 9 })),
+		"events":            append(le.AppendUint32(nil, uint32(len(eventful))), eventful...),
+		"too many":          {8, 0, 0, 0, 1, 0, 0, 0, 255, 255, 255, 255},
+		"nobody":            {8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0},
+	} {
+		near, far := net.Pipe()
+		entered := 0
+		s := &Server{Enter: func(*engine.Command) (*sequencer.Call, error) {
+			entered++
+			return nil, sequencer.ErrBusy
+		}, EnterAll: func([]engine.Command, []*sequencer.Call) error {
+			entered++
+			return sequencer.ErrBusy
+		}}
+		go func() {
+			_, _ = near.Write(b)
+			_, _ = io.Copy(io.Discard, near)
+		}()
+		if err := s.Serve(far, all); !errors.Is(err, errMalformed) || entered != 0 {
+			t.Errorf("%s: %v, %d entered", name, err, entered)
+		}
+		near.Close()
+	}
+}
+
+// TestRestOfTheLast: who lets the last connection rest does not touch the one that is used by now.
+func TestRestOfTheLast(t *testing.T) {
+	var leads atomic.Bool
+	leads.Store(true)
+	_, server := newLeader(t, &leads)
+	c := NewClient(Options{Shown: func() engine.Sequence { return 1 << 40 }})
+	old, other := net.Pipe()
+	defer other.Close()
+	defer old.Close()
+	connect(t, c, server, all)
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		carries := c.carrying != nil
+		c.mu.Unlock()
+		if carries {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("nothing is carried")
+		}
+	}
+	c.Rest(old, time.Millisecond)
+	one := deposit(1)
+	call, err := c.Enter(&one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call.Wait(); err != nil {
+		t.Error("it rests:", err)
+	}
+}
+
+// FuzzSound: whatever is in a Command of another node, the engine takes or refuses it, unless the
+// reader does.
+func FuzzSound(f *testing.F) {
+	f.Add([]byte{byte(engine.Place), 0, 0, 0, 1, 1, 1}, uint16(600))
+	f.Add([]byte{byte(engine.SetKey), 9, 9, 9, 9, 9, 9, 9, 9, 9}, uint16(engine.ProofMax+1))
+	f.Fuzz(func(t *testing.T, b []byte, proof uint16) {
+		in := func() uint8 {
+			if len(b) == 0 {
+				return 0
+			}
+			v := b[0]
+			b = b[1:]
+			return v
+		}
+		number := func() int64 {
+			n := int64(in())
+			return n << (in() % 64)
+		}
+		var all []engine.Command
+		for len(b) > 0 && len(all) < 8 {
+			c := engine.Command{Kind: engine.Kind(in()), Type: engine.OrderType(in()),
+				Side: engine.Side(in()), Outcome: engine.Outcome(in()), Market: engine.MarketNo(in()),
+				Wallet: engine.WalletNo(in()), Owner: engine.WalletNo(in()), Key: uint32(in()),
+				Size: engine.Size(number()), Cash: engine.Cash(number()), Expiry: engine.Time(number()),
+				Seen: engine.Sequence(number()), ID: engine.OrderID{in()}, Address: engine.Address{in()},
+				Holder: engine.Address{in()}, PostOnly: in()&1 != 0, Revoke: in()&1 != 0,
+				Only: engine.Only(in()), Class: engine.KeyClass(in() % 32), Reason: engine.Reason(in()),
+				State: engine.MarketState(in()), Mode: engine.Mode(in()),
+				Prevention: engine.Prevention(in()), Price: engine.Price(number()),
+				FeeBound: uint16(number()), Deadline: engine.Time(number())}
+			if in()&1 != 0 {
+				c.Listing = &engine.Listing{Condition: engine.Condition{1}, Group: uint64(number()),
+					Tick: engine.Price(number()), MinSize: engine.Size(number()),
+					MinBuy: engine.Cash(number()), Open: true}
+			}
+			if c.Kind == engine.Place {
+				c.Proof = make([]byte, proof%2000)
+			}
+			all = append(all, c)
+		}
+		if len(all) == 0 {
+			return
+		}
+		r := commandReader{in: bufio.NewReader(bytes.NewReader(message(all...)))}
+		_, commands, err := r.next()
+		if err != nil {
+			if !errors.Is(err, errMalformed) {
+				t.Fatal(err)
+			}
+			return
+		}
+		x, calls := engine.NewExchange(1), sequencer.NewCalls(time.Second)
+		for i := range commands {
+			var c engine.Command
+			calls.Prepare(&c, &commands[i])
+			x.Apply(&c, engine.Sequence(i+1), engine.Time(i+1), nil)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"clobd/engine"
@@ -18,6 +19,10 @@ import (
 const (
 	// longest bounds a message: the largest bundle has as many Commands as a ring has slots.
 	longest = 16 << 20
+	// longestFrame bounds one frame in it, which has Commands and no Events.
+	longestFrame = engine.FrameOverhead + engine.FrameCommands*(512+engine.ProofMax)
+	// most bounds the Commands of a message.
+	most = 1 << 14
 	// buffered is the size of the buffers of a connection.
 	buffered = 64 << 10
 )
@@ -96,20 +101,44 @@ func (r *commandReader) next() (sizes []int, commands []engine.Command, err erro
 		size, b = number(b)
 		r.sizes, total = append(r.sizes, size), total+size
 	}
+	if total > most || slices.Contains(r.sizes, 0) {
+		return nil, nil, errMalformed
+	}
 	for len(b) > 0 {
 		var size int
-		if size, b = number(b); size > len(b) {
+		if size, b = number(b); size > len(b) || size > longestFrame {
 			return nil, nil, errMalformed
 		}
 		if err := engine.DecodeUnhashed(b[:size], &r.frame); err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errMalformed, err)
 		}
+		if len(r.frame.Events) > 0 || len(r.commands)+len(r.frame.Commands) > total {
+			return nil, nil, errMalformed
+		}
 		r.commands, b = append(r.commands, r.frame.Commands...), b[size:]
 	}
-	if total != len(r.commands) || slices.Contains(r.sizes, 0) {
+	if total != len(r.commands) || !r.sound() {
 		return nil, nil, errMalformed
 	}
 	return r.sizes, r.commands, nil
+}
+
+// sound reports whether the engine could have been given each of the Commands by a door of this
+// program, as far as their form goes. A note that a key was heard is alone in its bundle.
+func (r *commandReader) sound() bool {
+	i := 0
+	for _, n := range r.sizes {
+		for range n {
+			c := &r.commands[i]
+			lists := c.Kind == engine.List || c.Kind == engine.Adjust
+			if i++; c.Kind > engine.SetKey || c.Kind == heard && n > 1 || lists != (c.Listing != nil) ||
+				c.Side > engine.Sell || c.Outcome > 1 || c.Type > engine.FAK ||
+				len(c.Proof) > engine.ProofMax {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // number reads a fixed integer; a number without its four bytes is 0.
@@ -220,6 +249,10 @@ func (a *answer) take(b []byte) (rest []byte, err error) {
 	r.Market, r.Wallet, r.Trades = engine.MarketNo(u[3]), engine.WalletNo(u[4]), uint32(u[5])
 	r.Time, r.Args = engine.Time(v[0]), [3]int64{v[1], v[2], v[3]}
 	r.Making, r.Taking, r.Remaining, r.Fee = v[4], v[5], engine.Size(v[6]), engine.Cash(v[7])
+	if u[1] >= uint64(len(engine.Rejects)) || max(u[3], u[4], u[5]) > math.MaxUint32 ||
+		r.Status > engine.Canceled || r.Reason > engine.ByOwnerMarket {
+		return nil, errMalformed
+	}
 	if u[6] > uint64(len(b)/len(engine.OrderID{})) {
 		return nil, errMalformed
 	}
