@@ -51,8 +51,9 @@ type Options struct {
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
 	JournalID uint64
-	// Watches reports whether this node of a cluster watches the heartbeats of all keys; Heard tells
-	// the one that does of a key. Both are nil for a node that is alone.
+	// Watches reports whether this node of a cluster watches all heartbeats; Heard tells the one that
+	// does of a key. Member is the node's id there. All are zero for a node that is alone.
+	Member  uint32
 	Watches func() bool
 	Heard   func(owner engine.WalletNo, key uint32) bool
 

@@ -205,12 +205,12 @@ func (s *keys) closedOnly(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wire.R
 	return h.inDialect(`{"closed_only":`+is+`}`, `{"closedOnly":`+is+`,"closed_only":`+is+`}`), nil
 }
 
-// addKey puts the next key of a class on record. A revoked key keeps its number.
+// addKey puts this member's next key of a class on record. A revoked key keeps its number.
 func (s *keys) addKey(h *keyHolder, class engine.KeyClass) (uint32, *wire.Refusal) {
 	turn := &s.adding[uint32(h.owner)%uint32(len(s.adding))]
-	turn.Lock() // two at once would find the same number
+	turn.Lock()
 	defer turn.Unlock()
-	number := uint32(len(s.options.Board.Directory.Keys(h.owner, class, nil)))
+	number := s.options.Member<<16 + uint32(len(s.options.Board.Directory.Keys(h.owner, class, nil)))
 	return number, s.record(h.Address, class, number)
 }
 

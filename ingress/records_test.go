@@ -54,6 +54,25 @@ func TestTooManyKeys(t *testing.T) {
 	}
 }
 
+// TestKeysOfMembers: two members of a cluster that number a key at the same time, before either
+// knows of the other's, hand out different ones.
+func TestKeysOfMembers(t *testing.T) {
+	seen := map[string]bool{}
+	for _, route := range []string{"readonly-api-key", "builder-api-key"} {
+		for member := range uint32(4) {
+			h := newHouse(t, func(o *Options) { o.Member = member })
+			h.run([]string{"fund alice 1"})
+			for range 2 {
+				got := h.run([]string{"call alice POST /auth/" + route})
+				if !strings.HasPrefix(got, "200\n") || seen[got] {
+					t.Errorf("member %d, %s: %s", member, route, got)
+				}
+				seen[got] = true
+			}
+		}
+	}
+}
+
 // TestKeysRotate: read-only keys and builder keys can be given up for others any number of times;
 // only how many are good at once is bounded, and one that was given up stays dead.
 func TestKeysRotate(t *testing.T) {
