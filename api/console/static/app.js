@@ -54,7 +54,8 @@ const themes = ["system", "light", "dark"];
 function paint(theme) {
 	if (theme === "system") delete document.documentElement.dataset.theme;
 	else document.documentElement.dataset.theme = theme;
-	say($("theme"), `Theme: ${theme}`);
+	say($("theme"), "◐ " + theme);
+	$("theme").setAttribute("aria-label", `◐ ${theme} theme`);
 }
 
 $("theme").addEventListener("click", () => {

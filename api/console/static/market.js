@@ -62,9 +62,9 @@ class View {
 			tick: String(m.orderPriceMinTickSize ?? m.minimum_tick_size ?? 0.01), minimum: Number(m.orderMinSize ?? m.minimum_order_size ?? 5),
 			fee: Number(m.taker_base_fee ?? 0) > 0 }) : null;
 		this.parts = [key, own, this.ticket].filter(Boolean);
-		this.main.replaceChildren(head, make("div", { class: "columns" },
-			make("div", { class: "main" }, this.books_(), this.pictures(), this.tape()),
-			make("div", { class: "side" }, this.ticket?.box, own.box, key.box, this.rules())));
+		this.main.replaceChildren(head, make("div", { class: "columns" }, this.bookCard(),
+			make("div", { class: "side" }, this.ticket?.box, own.box, key.box),
+			make("div", { class: "rest" }, this.pictures(), this.tape(), this.rules())));
 		this.paint();
 		if (!this.stream) this.follow({ assets_ids: this.outcomes.map(o => o.id) });
 		this.early.splice(0).forEach(m => this.hear(m));
@@ -94,7 +94,7 @@ class View {
 			make("h2", {}, "Depth"), this.depth.box);
 	}
 
-	books_() {
+	bookCard() {
 		const all = make("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: () => {
 			const on = all.getAttribute("aria-pressed") !== "true";
 			all.setAttribute("aria-pressed", String(on));

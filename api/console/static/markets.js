@@ -59,8 +59,7 @@ class List {
 
 	// typed hides at once what does not fit, and then asks the node for what does.
 	typed() {
-		const words = this.form.elements.q.value.toLowerCase().split(/\s+/).filter(Boolean);
-		for (const row of this.rows.values()) row.line.hidden = !words.every(w => row.words.includes(w));
+		for (const row of this.rows.values()) row.line.hidden = !has(row.words, this.form.elements.q.value);
 		clearTimeout(this.timer);
 		this.timer = setTimeout(() => this.load(), 120);
 	}
@@ -88,7 +87,8 @@ class List {
 		return told.markets;
 	}
 
-	// search finds events by their words, which are those of their markets, and shows the markets.
+	// search finds events by their words, and shows their markets: first those that have all the words
+	// themselves.
 	async search(q) {
 		const { events } = await read("/public-search", { q, limit_per_type: 20 });
 		if (!events.length) return [];
@@ -97,7 +97,8 @@ class List {
 		return told.events.sort((a, b) => place.get(a.id) - place.get(b.id))
 			.filter(e => !tag || (e.tags ?? []).some(t => t.slug === tag))
 			.flatMap(e => (e.markets ?? []).map(m => ({ ...m, events: [e] })))
-			.filter(m => closed === undefined || Boolean(m.closed) === closed);
+			.filter(m => closed === undefined || Boolean(m.closed) === closed)
+			.map(m => ({ m, fits: has(wordsOf(m), q) })).sort((a, b) => b.fits - a.fits).map(({ m }) => m);
 	}
 
 	// asked shows why a question fails, unless another one has been asked since.
@@ -165,12 +166,15 @@ class List {
 	}
 }
 
+const wordsOf = m => [m.question, m.events?.[0]?.title, m.slug, m.groupItemTitle].join(" ").toLowerCase();
+const has = (words, q) => q.toLowerCase().split(/\s+/).every(w => words.includes(w));
+
 // Row is one market of the list.
 class Row {
 	constructor(m) {
 		const outcomes = tokensOf(m), question = m.question || m.slug || m.conditionId, event = m.events?.[0]?.title;
 		this.token = outcomes?.[0].id;
-		this.words = [question, event, m.slug, m.groupItemTitle].join(" ").toLowerCase();
+		this.words = wordsOf(m);
 		const figures = ["Price", "Bid", "Ask", "Spread", "24 h", "Volume", "Liquidity"];
 		this.cells = figures.map(name => make("td", { class: "figure", "data-head": name }));
 		const small = [event && event !== question ? event : null, m.closed ? "closed" : m.endDate ? "ends " + date(m.endDate) : null]

@@ -1,7 +1,7 @@
 // One socket of the node, which is opened again whenever it ends, and says how it fares.
 
 const beat = 1000; // the node's heartbeats, in milliseconds
-const late = 2 * beat; // without a word for so long, the page is behind
+const late = 1.8 * beat; // without a word for so long, the page is behind
 const dead = 10 * beat; // then the socket is given up
 
 // Stream tells state(name, since) and message(m). States: opening, live, late, resync, closed. What
@@ -10,7 +10,7 @@ export class Stream {
 	constructor(path, { hello, message, state }) {
 		Object.assign(this, { path, hello, message, tellState: state, seq: 0, name: "", tries: 0, heard: 0 });
 		this.open();
-		this.watch = setInterval(() => this.look(), 100);
+		this.watch = setInterval(() => this.look(), 50);
 		this.awake = () => document.hidden || this.look();
 		document.addEventListener("visibilitychange", this.awake);
 	}
@@ -61,10 +61,15 @@ export class Stream {
 
 	// again starts over: with fresh books, not with what was missed.
 	again() {
+		const soon = this.resynced > performance.now() - 5000;
 		this.seq = 0;
 		this.resynced = performance.now();
 		this.socket.onclose = null;
 		this.socket.close();
+		if (soon) {
+			this.tries = 3; // whatever is wrong, the node shall not suffer from it
+			return this.lost({});
+		}
 		this.open();
 		this.be("resync");
 	}

@@ -36,14 +36,18 @@ export function keyPanel(node) {
 	return { box, close };
 }
 
+// holds is what the account held when it was last asked for, so that the panel can be made anew.
+let holds = { of: null, text: nothing };
+
 async function refresh() {
-	const place = $("balance");
-	if (!place) return;
+	const of = account?.address;
 	try {
-		say(place, money(Number(await balance()) / 1e6));
+		holds = { of, text: money(Number(await balance()) / 1e6) };
 	} catch {
-		say(place, nothing);
+		holds = { of, text: nothing };
 	}
+	const place = $("balance");
+	if (place && of === account?.address) say(place, holds.text);
 }
 
 function held() {
@@ -53,7 +57,8 @@ function held() {
 		make("dl", { class: "facts" },
 			make("dt", {}, "Address"), make("dd", {}, make("a", { href: walletLink(account.address), title: account.address },
 				shorten(account.address))),
-			make("dt", {}, account.key ? "Paper money" : "Collateral"), make("dd", { id: "balance" }, nothing),
+			make("dt", {}, account.key ? "Paper money" : "Collateral"), make("dd", { id: "balance" },
+				holds.of === account.address ? holds.text : nothing),
 			make("dt", {}, "Own orders"), make("dd", { id: "own-stream" }, streams)),
 		account.problem && fares === "closed" ? make("p", { class: "problem", role: "alert" }, account.problem) : null,
 		make("button", { type: "button", class: "quiet", onclick: forget }, "Forget this key")].filter(Boolean);
@@ -181,7 +186,9 @@ export class Ticket {
 	reckon() {
 		try {
 			const w = this.wish(), [gives, gets] = amounts(w.side, w.price, w.size);
-			say(this.worth, w.side === "BUY" ?
+			const spends = w.side === "BUY" && w.type !== "GTC"; // then the money is the bound, not the shares
+			say(this.worth, spends ? `Spends up to ${dollars(gives)}: at better prices that is more than ${decimal(w.size)} shares.` :
+				w.side === "BUY" ?
 				`Costs at most ${dollars(gives)}${this.market.fee ? " and the fee" : ""}, pays ${dollars(gets)} if it comes true.` :
 				`Brings at least ${dollars(gets)}${this.market.fee ? " less the fee" : ""}.`);
 		} catch {
@@ -196,8 +203,8 @@ export class Ticket {
 		const [shares, cash] = wish.side === "BUY" ? [got, given] : [given, got];
 		const spent = r.stages.reduce((sum, [, us]) => sum + Number(us), 0);
 		const status = { live: "Live: it rests in the book", matched: "Matched", unmatched: "Not matched" }[r.status] ?? r.status;
-		const facts = [["Status", status], ["Filled", shares ? `${grouped(decimal(shares))} of ${grouped(decimal(wish.size))} ` +
-			`shares for ${dollars(cash)}` : "nothing yet"], ["Fee", dollars(r.fee ?? 0n)],
+		const facts = [["Status", status], ["Filled", shares ? grouped(decimal(shares)) +
+			(shares < wish.size ? " of " + grouped(decimal(wish.size)) : "") + ` shares for ${dollars(cash)}` : "nothing yet"], ["Fee", dollars(r.fee ?? 0n)],
 		["Order", make("code", { title: r.orderID, "data-id": r.orderID }, shorten(r.orderID))],
 		["Node", r.stages.length ? `${spent.toLocaleString("en")} µs` : nothing],
 		["Here and back", `${r.waited.toFixed(1)} ms`]];

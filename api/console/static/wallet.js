@@ -34,7 +34,7 @@ class View {
 			placeholder: "0x…", autocomplete: "off", spellcheck: "false" })), make("button", {}, "Show"), problem);
 		this.shown = make("div", {});
 		this.main.replaceChildren(make("h1", { tabindex: "-1" }, "Wallet"), form, make("div", { class: "columns" },
-			make("div", { class: "main" }, own.box, this.shown), make("div", { class: "side" }, key.box)));
+			make("div", {}, own.box, this.shown), make("div", { class: "side" }, key.box)));
 		this.tell.title("Wallet");
 		// Without an address the page shows the wallet of the account.
 		this.unwatch = watch(what => {
