@@ -87,6 +87,7 @@ start_nodes() {
 	start real --faucet 1000 --profiles "$folder/profiles.json" --catalog "$folder/catalog"
 }
 
+# What finds condition and tokens of the demo's first market, whose event has no other.
 readonly line='2s/.*"conditionId": "\([^"]*\)".*"clobTokenIds": "\[\\"\([0-9]*\)\\", \\"\([0-9]*\)\\"\]".*'
 
 look() {

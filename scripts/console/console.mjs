@@ -1,6 +1,6 @@
 // console.mjs CHROMIUM FOLDER DEMO_URL DEMO_PID MARKET REAL_URL LOAD…: looks at the console with a
-// real browser, wide and narrow, light and dark, on a demo whose MARKET gets 50 orders a second once
-// LOAD runs, and on a node with the real catalog and a hostile one. Pictures go to FOLDER.
+// real browser, wide and narrow, light and dark, on a demo whose MARKET gets 50 orders a second
+// once LOAD runs, and on a node with the real catalog and a hostile one. Pictures go to FOLDER.
 import puppeteer from "puppeteer-core";
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,19 +14,21 @@ const [executablePath, folder, demo, demoPid, market, real, ...load] = process.a
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const sleep = ms => new Promise(done => setTimeout(done, ms));
 const began = performance.now();
-const log = text => console.log(`${((performance.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
+const log = text =>
+	console.log(`${((performance.now() - began) / 1000).toFixed(1).padStart(5)} s  ${text}`);
 
 const browser = await puppeteer.launch({ executablePath, headless: true,
 	args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"] });
 
-// open opens a page of the console, as somebody new, and notes what is wrong: errors, and requests to
-// other hosts.
+// open opens a page of the console, as somebody new, and notes what is wrong: errors, and requests
+// to other hosts.
 async function open(node, hash, { width = 1280, scheme = "light", before } = {}) {
 	const context = await browser.createBrowserContext(), tab = await context.newPage(), wrong = [];
 	await tab.setViewport({ width, height: 900 });
 	await paint(tab, scheme);
-	tab.on("console", m => ["error", "warn", "warning"].includes(m.type()) && wrong.push("console: " + m.text()));
+	tab.on("console", m => ["error", "warn", "warning"].includes(m.type()) &&
+		wrong.push("console: " + m.text()));
 	tab.on("pageerror", e => wrong.push("error: " + e.message));
 	tab.on("requestfailed", r => wrong.push("failed: " + r.url()));
 	tab.on("request", r => {
@@ -43,17 +45,19 @@ async function open(node, hash, { width = 1280, scheme = "light", before } = {})
 
 const paint = (tab, value) => tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
 const text = (tab, of) => tab.$eval(of, e => e.textContent);
-const live = tab => tab.waitForFunction(() => document.getElementById("fares").dataset.state === "live",
-	{ timeout: 20_000 });
+const becomes = (tab, state, timeout = 20_000) => tab.waitForFunction(
+	state => document.getElementById("fares").dataset.state === state, { timeout, polling: 20 }, state);
+const live = tab => becomes(tab, "live");
 const press = (tab, words) => tab.evaluate(words => [...document.querySelectorAll("button")]
 	.find(b => b.textContent === words && b.offsetParent).click(), words);
 
 // What each page must show before it is judged.
 const arrived = {
 	markets: tab => tab.waitForSelector(".markets tbody tr", { timeout: 20_000 }),
-	market: tab => tab.waitForFunction(() => document.querySelector(".ladder tr[data-price]:not([data-price=''])") &&
-		document.querySelector(".tape tbody tr") && document.querySelectorAll(".picture path").length >= 3,
-	{ timeout: 20_000 }),
+	market: tab => tab.waitForFunction(() =>
+		document.querySelector(".ladder [data-price]:not([data-price=''])") &&
+		document.querySelector(".tape tbody tr") &&
+		document.querySelectorAll(".picture path").length >= 3, { timeout: 20_000 }),
 	wallet: tab => tab.waitForFunction(() => document.querySelectorAll(".stack tbody tr").length >= 2,
 		{ timeout: 20_000 }),
 };
@@ -61,15 +65,20 @@ const arrived = {
 // judge looks at a page as it stands, in both schemes.
 async function judge(tab, name) {
 	const width = tab.viewport().width;
-	const beyond = await tab.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+	const beyond = await tab.evaluate(() =>
+		document.documentElement.scrollWidth - document.documentElement.clientWidth);
 	assert.equal(beyond, 0, `${name} is wider than ${width} px`);
 	await tab.evaluate(axe);
 	for (const scheme of ["light", "dark"]) {
 		await paint(tab, scheme);
-		const found = await tab.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] }))
-			.violations.map(v => ({ impact: v.impact, id: v.id, nodes: v.nodes.slice(0, 3).map(n => n.html + n.failureSummary) })));
+		const found = await tab.evaluate(async () => {
+			const told = await window.axe.run(document, { resultTypes: ["violations"] });
+			return told.violations.map(v => ({ impact: v.impact, id: v.id,
+				nodes: v.nodes.slice(0, 3).map(n => n.html + n.failureSummary) }));
+		});
 		const grave = found.filter(v => ["serious", "critical"].includes(v.impact));
-		assert.deepEqual(grave, [], `axe on ${name} at ${width} px, ${scheme}: ${JSON.stringify(grave, null, 1)}`);
+		assert.deepEqual(grave, [],
+			`axe on ${name} at ${width} px, ${scheme}: ${JSON.stringify(grave, null, 1)}`);
 		await tab.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage: true });
 	}
 }
@@ -84,21 +93,20 @@ async function looks(node, name, pages) {
 			await close();
 		}
 	}
-	log(`${name}: ${Object.keys(pages).join(", ")} at 1280 and 380 px, light and dark: no error, no request ` +
-		"elsewhere, axe finds nothing serious");
+	log(`${name}: ${Object.keys(pages).join(", ")} at 1280 and 380 px, light and dark: no error, ` +
+		"no request elsewhere, axe finds nothing serious");
 }
 
 // record has a page keep what its ladders show, by the hash of the book, with the seq beside it.
 const record = tab => tab.evaluate(() => {
 	window.shown = [[], []];
-	const read = body => [...document.querySelectorAll(body)].map(row => [...row.cells].map(c => c.textContent))
-		.filter(([price]) => price);
 	const note = () => document.querySelectorAll(".ladder").forEach((ladder, i) => {
 		const list = window.shown[i], { hash } = ladder.dataset;
 		if (list.at(-1)?.hash === hash) return;
 		const rows = [...ladder.querySelectorAll("tbody")].map(body =>
 			[...body.rows].map(row => [...row.cells].map(c => c.textContent)).filter(([price]) => price));
-		list.push({ hash, seq: Number(document.getElementById("book-seq").dataset.seq), asks: rows[0].reverse(), bids: rows[2] });
+		const seq = Number(document.getElementById("book-seq").dataset.seq);
+		list.push({ hash, seq, asks: rows[0].reverse(), bids: rows[2] });
 	});
 	new MutationObserver(note).observe(document.getElementById("books"),
 		{ subtree: true, attributes: true, childList: true, characterData: true });
@@ -132,8 +140,10 @@ async function agree(tab, tokens, most, enough) {
 			}, i, book.hash);
 			if (at < 0) continue; // two changes in one frame: this one was never painted
 			const [earlier, shown, later] = list;
-			assert.ok(!earlier || earlier.seq <= seq, `the screen had seq ${earlier?.seq} before the book of ${seq}`);
-			assert.ok(!later || later.seq > seq, `the screen has this book no longer at ${later?.seq}, /book at ${seq} has`);
+			assert.ok(!earlier || earlier.seq <= seq,
+				`the screen was at seq ${earlier?.seq} before it had the book of ${seq}`);
+			assert.ok(!later || later.seq > seq,
+				`the screen has another book at ${later?.seq} already, and /book not at ${seq}`);
 			assert.deepEqual(shown.bids, rowsOf(book.bids, most), `bids at seq ${seq}`);
 			assert.deepEqual(shown.asks, rowsOf(book.asks, most), `asks at seq ${seq}`);
 			compared[i]++;
@@ -168,15 +178,14 @@ async function books() {
 	const all = await agree(tab, tokens, Infinity, 15);
 	const rate = (await seen() - from) / (performance.now() - at) * 1000;
 	assert.ok(rate > 25, `${rate} commands a second are too few to show anything`);
-	log(`books: ${best} of ten levels and ${all} of all equal /book at the same seq, at ${rate.toFixed(0)} commands a second`);
+	log(`books: ${best} of ten levels and ${all} of all equal /book at the same seq, ` +
+		`at ${rate.toFixed(0)} commands a second`);
 
-	const state = name => tab.waitForFunction(name => document.getElementById("fares").dataset.state === name,
-		{ timeout: 10_000, polling: 20 }, name);
 	const stopped = performance.now();
 	process.kill(Number(demoPid), "SIGSTOP");
 	let lag;
 	try {
-		await state("late");
+		await becomes(tab, "late");
 		lag = (performance.now() - stopped) / 1000;
 		await sleep(300);
 		assert.match(await text(tab, "#state"), /lagging/);
@@ -186,11 +195,12 @@ async function books() {
 		process.kill(Number(demoPid), "SIGCONT");
 	}
 	const went = performance.now();
-	await state("live");
+	await becomes(tab, "live");
 	const healed = (performance.now() - went) / 1000;
 	assert.ok(lag < 4, `a lag was shown after ${lag} s`);
 	const again = await agree(tab, tokens, Infinity, 5);
-	log(`lag: shown ${lag.toFixed(2)} s after SIGSTOP, healed ${healed.toFixed(2)} s after SIGCONT; ${again} books agree again`);
+	log(`lag: shown ${lag.toFixed(2)} s after SIGSTOP, healed ${healed.toFixed(2)} s after SIGCONT; ` +
+		`${again} books agree again`);
 	await close();
 }
 
@@ -205,10 +215,12 @@ async function fill(tab, values) {
 	}
 }
 
+const status = (tab, kind) => tab.waitForFunction(
+	kind => document.querySelector('[data-fact="Status"]')?.textContent.startsWith(kind), {}, kind);
+
 const placed = async (tab, kind) => {
 	await tab.click("#ticket > button");
-	await tab.waitForFunction(kind => document.querySelector('[data-fact="Status"]')?.textContent.startsWith(kind),
-		{ timeout: 10_000 }, kind);
+	await status(tab, kind);
 };
 
 // clicks makes a key, places an order and cancels it, and trades, with the mouse.
@@ -233,20 +245,22 @@ async function clicks(width) {
 	assert.match(await fact(tab, "Filled"), /^\d[\d.]* shares for \$/);
 	await judge(tab, "demo-ticket");
 	await tab.click(".key dd a");
-	await tab.waitForFunction(() => document.querySelector('[aria-label="Positions"] tbody tr'), { timeout: 10_000 });
+	await tab.waitForSelector('[aria-label="Positions"] tbody tr');
 	await judge(tab, "demo-own");
 	// The key is there again after a reload.
 	const address = await tab.$eval(".key dd a", e => e.title);
 	await tab.reload();
-	await tab.waitForFunction(address => document.querySelector(".key dd a")?.title === address, {}, address);
+	await tab.waitForSelector(`.key dd a[title="${address}"]`);
 	await close();
-	log(`clicks at ${width} px: an order was placed (${spent} in the node), cancelled, and one matched`);
+	log(`clicks at ${width} px: an order was placed (${spent} in the node), cancelled, and one ` +
+		"matched");
 }
 
 // provider makes a page believe that there is a wallet, whose key only this process knows.
 const provider = key => async tab => {
 	const address = signer.addressOf(key);
-	await tab.exposeFunction("signTyped", data => signer.hex(signer.sign(key, signer.digest(JSON.parse(data)))));
+	await tab.exposeFunction("signTyped",
+		data => signer.hex(signer.sign(key, signer.digest(JSON.parse(data)))));
 	await tab.evaluateOnNewDocument(address => {
 		window.ethereum = { async request({ method, params }) {
 			if (method === "eth_requestAccounts") return [address.toLowerCase()];
@@ -265,11 +279,14 @@ async function strangers() {
 	await two.place(hostile.tokens[1], "BUY", 65, 20);
 	const unhurt = async (tab, where, ...wanted) => {
 		await sleep(300);
-		const told = await tab.evaluate(() => ({ hurt: window.hurt, body: document.body.textContent + document.title,
+		const told = await tab.evaluate(() => ({ hurt: window.hurt,
+			body: document.body.textContent + document.title,
 			inserted: document.querySelectorAll("main img, main script, main iframe").length }));
 		assert.equal(told.hurt, undefined, where);
 		assert.equal(told.inserted, 0, where);
-		for (const words of wanted) assert.ok(told.body.includes(words), `${where} does not show ${words}`);
+		for (const words of wanted) {
+			assert.ok(told.body.includes(words), `${where} does not show ${words}`);
+		}
 	};
 	const question = "Question " + hostile.markup + hostile.script;
 	for (const width of [1280, 380]) {
@@ -298,7 +315,8 @@ async function strangers() {
 		await judge(tab, "hostile-wallet");
 		await close();
 	}
-	log("hostile: names are text in list, market, orders, tape and wallet; the browser's wallet signed two orders");
+	log("hostile: names are text in list, market, orders, tape and wallet; the browser's wallet " +
+		"signed two orders");
 }
 
 // keyboard goes through the console without a mouse: finds a market, makes a key, trades.
@@ -306,9 +324,11 @@ async function keyboard() {
 	const { tab, close } = await open(demo, "#/");
 	await arrived.markets(tab);
 	const focused = () => tab.evaluate(() => {
-		const e = document.activeElement, seen = e.matches("input[type=radio]") ? e.nextElementSibling : e;
+		const e = document.activeElement;
+		const seen = e.matches("input[type=radio]") ? e.nextElementSibling : e;
 		const style = getComputedStyle(seen), box = seen.getBoundingClientRect();
-		return { name: e.getAttribute("aria-label") || e.textContent || e.name || e.id, tag: e.tagName, id: e.id, field: e.name,
+		return { name: e.getAttribute("aria-label") || e.textContent || e.name || e.id, id: e.id,
+			field: e.name,
 			ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 || e.id === "main",
 			seen: box.width > 0 && box.height > 0 };
 	});
@@ -329,7 +349,8 @@ async function keyboard() {
 	await tab.keyboard.press("/");
 	assert.equal((await focused()).id, "search");
 	await tab.keyboard.type("mayor ada");
-	await tab.waitForFunction(() => document.querySelector(".markets tbody tr:not([hidden])")?.textContent.includes("Ada Quill"));
+	await tab.waitForFunction(() => document.querySelector(".markets tbody tr:not([hidden])")
+		?.textContent.includes("Ada Quill"));
 	await sleep(500);
 	await tab.keyboard.press("Enter");
 	await tab.keyboard.press("Enter");
@@ -347,9 +368,10 @@ async function keyboard() {
 	steps += await tabTo(e => e.field === "price");
 	await tab.keyboard.type("2.5");
 	await tab.keyboard.press("Enter");
-	await tab.waitForFunction(() => document.querySelector('[data-fact="Status"]')?.textContent.startsWith("Live"));
+	await status(tab, "Live");
 	await tab.waitForSelector("[data-order]");
-	assert.match(await tab.$eval("[data-order]", e => e.getAttribute("aria-label")), /BUY 10 No at 2.5¢/);
+	const label = await tab.$eval("[data-order]", e => e.getAttribute("aria-label"));
+	assert.match(label, /BUY 10 No at 2.5¢/);
 	steps += await tabTo(e => /^Cancel BUY/.test(e.name));
 	await tab.keyboard.press("Enter");
 	await tab.waitForFunction(() => !document.querySelector("[data-order]"));
@@ -359,9 +381,11 @@ async function keyboard() {
 	await tab.focus("#theme");
 	await tab.keyboard.press("Enter");
 	await tab.keyboard.press("Enter");
-	assert.equal(await tab.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+	const scheme = await tab.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
+	assert.equal(scheme, "dark");
 	await close();
-	log(`keyboard: searched, made a key, ordered, cancelled; ${steps} steps, each with a ring that can be seen`);
+	log(`keyboard: searched, made a key, ordered, cancelled; ${steps} steps, each with a ring that ` +
+		"can be seen");
 }
 
 // firstPaint measures how soon somebody new sees the page of a market, and its book.
@@ -370,12 +394,13 @@ async function firstPaint() {
 	for (let i = 0; i < 5; i++) {
 		const { tab, close } = await open(demo, `#/market/${market}`);
 		await tab.waitForFunction(() => performance.getEntriesByName("book").length);
-		all.push(await tab.evaluate(() => [performance.getEntriesByName("first-contentful-paint")[0].startTime,
-			performance.getEntriesByName("book")[0].startTime]));
+		all.push(await tab.evaluate(() => ["first-contentful-paint", "book"].map(name =>
+			performance.getEntriesByName(name)[0].startTime)));
 		await close();
 	}
 	const [paint, book] = [0, 1].map(i => all.map(a => a[i]).sort((a, b) => a - b)[2].toFixed(0));
-	log(`first paint of the market page: ${paint} ms, its book: ${book} ms (medians of 5, goal 500 ms)`);
+	log(`first paint of the market page: ${paint} ms, its book: ${book} ms (medians of 5, goal ` +
+		"500 ms)");
 }
 
 // ends shows what the pages say of what is not there, and that the filters ask the node.
@@ -387,14 +412,13 @@ async function ends() {
 	await tab.select('[name="state"]', "closed");
 	await tab.waitForFunction(() => document.querySelector(".note").textContent === "No market fits.");
 	await tab.select('[name="state"]', "all");
-	await tab.waitForFunction(n => document.querySelectorAll(".markets tbody tr").length >= n, {}, every);
+	await tab.waitForFunction(n => document.querySelectorAll(".markets tbody tr").length >= n, {},
+		every);
 	await tab.type("#search", "zzzz");
 	await tab.waitForFunction(() => document.querySelector(".note").textContent === "No market fits.");
-	const price = () => text(tab, ".markets tbody td");
 	await tab.$eval("#search", e => { e.value = ""; e.dispatchEvent(new Event("input")); });
 	await arrived.markets(tab);
-	await tab.waitForFunction(before => document.querySelector(".markets tbody td").textContent !== before,
-		{ timeout: 20_000 }, await price());
+	await tab.waitForSelector(".rose, .fell", { timeout: 20_000 });
 	await close();
 	log("markets: filters and search ask the node, prices move without being asked for");
 }
@@ -415,7 +439,8 @@ async function picture() {
 
 // beside looks at a market and the list of a catalog that others wrote.
 async function beside() {
-	const [busiest] = await (await fetch(`${real}/markets?limit=1&closed=false&order=volumeNum&ascending=false`)).json();
+	const wish = "limit=1&closed=false&order=volumeNum&ascending=false";
+	const [busiest] = await (await fetch(`${real}/markets?${wish}`)).json();
 	for (const width of [1280, 380]) {
 		for (const [name, hash, wait] of [["markets", "#/", ".markets tbody tr"],
 			["market", `#/market/${busiest.conditionId}`, ".ladder"]]) {
@@ -443,7 +468,8 @@ try {
 	await part("books", books);
 	await part("looks", async () => {
 		const [trade] = await (await fetch(`${demo}/trades?limit=1`)).json();
-		await looks(demo, "demo", { markets: "#/", market: `#/market/${market}`, wallet: `#/wallet/${trade.proxyWallet}` });
+		await looks(demo, "demo", { markets: "#/", market: `#/market/${market}`,
+			wallet: `#/wallet/${trade.proxyWallet}` });
 	});
 	await part("ends", ends);
 	stop();

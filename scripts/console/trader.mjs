@@ -24,8 +24,9 @@ export class Trader {
 		const value = { address: this.address, timestamp, nonce: 0,
 			message: "This message attests that I control the given wallet" };
 		const domain = { name: "ClobAuthDomain", version: "1", chainId: this.node.chain };
-		this.trio = await this.ask("/auth/api-key", { POLY_ADDRESS: this.address, POLY_TIMESTAMP: timestamp,
-			POLY_NONCE: "0", POLY_SIGNATURE: this.sign(signer.typed("ClobAuth", signer.authFields, value, domain)) });
+		const signature = this.sign(signer.typed("ClobAuth", signer.authFields, value, domain));
+		this.trio = await this.ask("/auth/api-key", { POLY_ADDRESS: this.address, POLY_NONCE: "0",
+			POLY_TIMESTAMP: timestamp, POLY_SIGNATURE: signature });
 		return this;
 	}
 
@@ -34,12 +35,13 @@ export class Trader {
 		const cost = String(cents * shares * 10_000), size = String(shares * 1_000_000);
 		const [makerAmount, takerAmount] = side === "BUY" ? [cost, size] : [size, cost];
 		const { name, version, contract } = this.node.exchanges.find(e => e.version === "2");
-		const order = { salt: Math.floor(Math.random() * 2 ** 50), maker: this.address, signer: this.address, tokenId,
-			makerAmount, takerAmount, side: side === "BUY" ? 0 : 1, signatureType: 0, timestamp: String(Date.now()),
-			metadata: zero, builder: zero };
+		const order = { salt: Math.floor(Math.random() * 2 ** 50), maker: this.address,
+			signer: this.address, tokenId, makerAmount, takerAmount, side: side === "BUY" ? 0 : 1,
+			signatureType: 0, timestamp: String(Date.now()), metadata: zero, builder: zero };
 		const signature = this.sign(signer.typed("Order", signer.orderFields, order,
 			{ name, version, chainId: this.node.chain, verifyingContract: contract }));
-		const body = JSON.stringify({ order: { ...order, side, signature }, owner: this.trio.apiKey, orderType });
+		const body = JSON.stringify({ order: { ...order, side, signature }, owner: this.trio.apiKey,
+			orderType });
 		const timestamp = String(Math.floor(Date.now() / 1000));
 		return this.ask("/order", { "Content-Type": "application/json", POLY_ADDRESS: this.address,
 			POLY_API_KEY: this.trio.apiKey, POLY_PASSPHRASE: this.trio.passphrase, POLY_TIMESTAMP: timestamp,

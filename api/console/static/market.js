@@ -209,7 +209,8 @@ class View {
 		const rows = this.trades.map(t => [clock(t.at),
 			make("span", { class: t.side === "BUY" ? "up" : "down" }, `${t.side === "BUY" ? "Buy" : "Sell"} ${t.outcome}`),
 			price(t.price), grouped(t.size),
-			t.wallet ? make("a", { href: walletLink(t.wallet), title: t.wallet }, t.name || shorten(t.wallet)) : nothing]);
+			t.wallet ? make("a", { href: walletLink(t.wallet), title: t.wallet }, t.name ||
+				make("span", { class: "figure" }, shorten(t.wallet))) : nothing]);
 		this.tapeBox.replaceChildren(rows.length ? table("Latest trades", ["Time", "Trade", "#Price", "#Shares", "Taker"], rows, "tape") :
 			make("p", { class: "dim" }, "Nothing was traded yet."));
 	}

@@ -45,8 +45,17 @@ class List {
 			this.form.elements.q.focus();
 		};
 		addEventListener("keydown", this.shortcut);
-		read("/tags", { limit: 100, order: "label", ascending: true }).then(tags => this.form.elements.tag.append(
-			...tags.filter(t => t.slug).map(t => make("option", { value: t.slug }, t.label ?? t.slug)))).catch(() => {});
+		this.loadTags();
+	}
+
+	async loadTags() {
+		try {
+			for (let offset = 0, tags; offset < 1000 && (!tags || tags.length === 100); offset += 100) {
+				tags = await read("/tags", { limit: 100, offset, order: "label", ascending: true });
+				this.form.elements.tag.append(...tags.filter(t => t.slug)
+					.map(t => make("option", { value: t.slug }, t.label ?? t.slug)));
+			}
+		} catch { /* the list does without */ }
 	}
 
 	// go opens what an id or an address names.

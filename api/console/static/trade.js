@@ -100,7 +100,8 @@ export function ownOrders(market) {
 		const rows = mine.map(o => [
 			make("span", { class: o.side === "BUY" ? "up" : "down" }, o.side === "BUY" ? "Buy" : "Sell"),
 			market ? o.outcome : make("a", { href: marketLink(o.market) }, o.outcome),
-			price(o.price), grouped(o.size_matched) + " / " + grouped(o.original_size), when(Number(o.created_at)),
+			price(o.price), grouped(o.size_matched) + " / " + grouped(o.original_size),
+			...(market ? [] : [when(Number(o.created_at))]),
 			make("span", {}, make("button", { type: "button", class: "quiet", "data-order": o.id,
 				"aria-label": `Cancel ${o.side} ${o.original_size} ${o.outcome} at ${price(o.price)}`,
 				onclick: async event => {
@@ -113,7 +114,8 @@ export function ownOrders(market) {
 					}
 				} }, "Cancel"), failed.has(o.id) ? make("small", { class: "problem", role: "alert" }, failed.get(o.id)) : null)]);
 		box.replaceChildren(make("h2", {}, "Your open orders"), rows.length ?
-			table("Your open orders", ["Side", "Outcome", "#Price", "#Filled", "#Since", "#"], rows, "stack") :
+			table("Your open orders", ["Side", "Outcome", "#Price", "#Filled",
+				...(market ? [] : ["#Since"]), "#"], rows, "stack") :
 			make("p", { class: "dim" }, "None."));
 		if (focused) (box.querySelector(`[data-order="${CSS.escape(focused)}"]`) ?? box.querySelector("button"))?.focus();
 	};
