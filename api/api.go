@@ -12,6 +12,7 @@ import (
 
 	"clobd/api/account"
 	"clobd/api/catalog"
+	"clobd/api/console"
 	"clobd/api/gamma"
 	"clobd/api/pages"
 	"clobd/api/wallets"
@@ -35,6 +36,7 @@ type Options struct {
 	Exchanges []engine.Address
 	Values    *gamma.Values     // what markets are worth; nil: made of Board and History
 	Profiles  *wallets.Profiles // what the operator says of wallets; nil: nothing
+	Console   console.Node      // what the console is told of the node
 	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which
 	// WalletAllow needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix
@@ -74,6 +76,7 @@ type Handler struct {
 	account *account.Account
 	gamma   *gamma.Gamma
 	wallets *wallets.Wallets
+	console *console.Console
 	known   wire.Parameters // of the order book's family
 	// patience is awaitIndex; tests set a longer time.
 	patience time.Duration
@@ -106,6 +109,7 @@ func New(o Options) (*Handler, error) {
 		JournalID: o.JournalID, Price: o.Values.Price, Volume: o.Values.Volume, Profiles: o.Profiles,
 		Allow: o.WalletAllow, Client: o.Client, Await: h.await, Now: o.Now, Log: o.Log,
 	})
+	h.console = console.New(&o.Console, h.pages)
 	h.public = h.routes()
 	return h, nil
 }
@@ -137,6 +141,10 @@ func (h *Handler) routes() *router.Router {
 			}
 		}
 	}
+	for _, page := range h.console.Pages() {
+		r.GET(page.Path, page.Handler)
+		r.HEAD(page.Path, page.Handler)
+	}
 	none := h.open(&wire.Route{Handler: errNoRequests.Send}, nil)
 	r.ANY("/rfq/{rest:*}", none)
 	r.ANY("/clob/rfq/{rest:*}", none)
@@ -152,8 +160,8 @@ type routeTable struct {
 
 func (h *Handler) tables() []routeTable {
 	return []routeTable{
-		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes()),
-			h.known},
+		{[]string{"", "/clob"}, slices.Concat(h.reads(), h.account.Routes(), h.gamma.BookRoutes(),
+			h.console.Routes()), h.known},
 		{[]string{"", "/gamma"}, h.gamma.Routes(), wire.Known(catalogParameters)},
 		{[]string{"", "/gamma"}, []wire.Route{h.wallets.ProfileRoute()}, nil},
 		{[]string{"", "/data-api"}, h.wallets.Routes(), nil},

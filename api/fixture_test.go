@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"clobd/api/catalog"
+	"clobd/api/console"
 	"clobd/api/stream"
 	"clobd/engine"
 	"clobd/engine/view"
@@ -62,6 +63,9 @@ func newNode(t testing.TB) *node {
 		Checksum:  checksum,
 		Exchanges: []engine.Address{trader("exchange"), trader("second")},
 		Now:       func() time.Time { return n.clock() },
+		Console: console.Node{Version: "v1", Chain: 80002, Exchanges: []console.Exchange{
+			{Name: "Exchange", Version: "2", Contract: checksum(trader("exchange")), Markets: "normal"},
+			{Name: "Exchange", Version: "2", Contract: checksum(trader("second")), Markets: "neg-risk"}}},
 	})
 	n.must(err)
 	t.Cleanup(func() {

@@ -124,7 +124,8 @@ func exceptions(d *openapi.Document) []openapi.Exception {
 func unrecorded() []string {
 	return []string{
 		"GET /asyncapi.json", "GET /book", "GET /clob-markets/{}", "GET /comments",
-		"GET /comments/user_address/{}", "GET /comments/{}", "GET /data/pre-migration-orders",
+		"GET /comments/user_address/{}", "GET /comments/{}", "GET /console/node.json",
+		"GET /data/pre-migration-orders",
 		"GET /fee-rate", "GET /fee-rate/{}", "GET /fees/builder-fees/{}",
 		"GET /last-trade-price", "GET /last-trades-prices", "GET /market-clarifications",
 		"GET /markets-by-token/{}", "GET /midpoint", "GET /midpoints", "GET /neg-risk",
@@ -145,7 +146,7 @@ func unrecorded() []string {
 func careless() []string {
 	return []string{
 		"GET /asyncapi.json", "GET /comments", "GET /comments/user_address/{}", "GET /comments/{}",
-		"GET /data/pre-migration-orders", "GET /events/slug/{}", "GET /market-clarifications",
+		"GET /console/node.json", "GET /data/pre-migration-orders", "GET /events/slug/{}", "GET /market-clarifications",
 		"GET /markets/slug/{}", "GET /markets/{}", "GET /markets/{}/tags", "GET /notifications",
 		"GET /openapi.json", "GET /rebates/current", "GET /rewards/markets/current",
 		"GET /rewards/user", "GET /rewards/user/markets", "GET /rewards/user/percentages",

@@ -32,7 +32,7 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 		panic("BUG: a connection that did not pass the turnstile")
 	}
 	key, refused := live.Check(ctx)
-	if refused == nil && !s.options.Origins.Allows(ctx.Request.Header.Peek(fasthttp.HeaderOrigin)) {
+	if refused == nil && !s.options.Origins.Allows(&ctx.Request.Header) {
 		refused = refuseOrigin
 	}
 	if refused == nil && s.draining.Load() {

@@ -46,5 +46,6 @@ step "audit" audit
 step "race" scripts/race.sh
 step "dashboards and alerts" scripts/ops.sh
 step "operator's page" scripts/page.sh
+step "console" scripts/console.sh
 step "npm clients" scripts/clients.sh
 printf 'make check: %d s\n' "$SECONDS"

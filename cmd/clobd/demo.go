@@ -56,7 +56,8 @@ func (n *node) botKey(i int) [32]byte {
 
 func (n *node) welcome(url string, m *engine.Listing) {
 	token := m.Tokens[0].String()
-	fmt.Printf(`clobd is trading at %s
+	fmt.Printf(`the console, with books, charts and a ticket, is %s/console/
+clobd is trading at %s
 its operator's page is %s
 
   a book    curl '%s/book?token_id=%s'
@@ -67,5 +68,5 @@ its operator's page is %s
 
 Keys get paper collateral (--faucet) when they are first derived; nothing here is real money.
 Any client of the public exchanges works: host %s, chain %d.
-`, url, n.front.page, url, token, url, token, url, token, url, n.ChainID)
+`, url, url, n.front.page, url, token, url, token, url, token, url, n.ChainID)
 }

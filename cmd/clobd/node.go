@@ -18,6 +18,7 @@ import (
 	"clobd/api"
 	"clobd/api/catalog"
 	"clobd/api/catalog/source"
+	"clobd/api/console"
 	"clobd/api/gamma"
 	"clobd/api/wallets"
 	"clobd/cmd/cli"
@@ -351,7 +352,7 @@ func (n *node) open(ctx context.Context) error {
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
 		Catalog: n.describe.Current, Values: n.values, KeyID: n.keyring.KeyID,
 		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
-		Profiles:    n.profiles,
+		Profiles: n.profiles, Console: n.consoleNode(),
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
 		return err
@@ -392,6 +393,22 @@ func (n *node) exchanges() (contracts []engine.Address) {
 		}
 	}
 	return contracts
+}
+
+// consoleNode is what the console's pages are told of the node.
+func (n *node) consoleNode() console.Node {
+	told := console.Node{Version: version, Demo: n.Demo, Chain: n.ChainID}
+	for i := range n.domains {
+		d, markets := &n.domains[i], "normal"
+		if d.Both {
+			markets = "all"
+		} else if d.NegRisk {
+			markets = "neg-risk"
+		}
+		told.Exchanges = append(told.Exchanges, console.Exchange{Name: d.Name, Version: d.Version,
+			Contract: auth.Checksum(d.Contract), Markets: markets})
+	}
+	return told
 }
 
 func (n *node) announce() {

@@ -1,6 +1,7 @@
 package cors
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"slices"
@@ -105,10 +106,16 @@ func (o *Origins) Stamp(ctx *fasthttp.RequestCtx, sendable []byte) {
 	}
 }
 
-// Allows reports whether a request with this header Origin may be served where the answer cannot be
-// kept from the page: one without the header comes from no page.
-func (o *Origins) Allows(origin []byte) bool {
-	return len(origin) == 0 || !o.none && len(o.only) == 0 || o.named(origin) != nil
+// Allows reports whether a request may be served where the answer cannot be kept from the page: one
+// without the header Origin comes from no page, and a page of the host itself, as the console is,
+// may read its answers in any case.
+func (o *Origins) Allows(h *fasthttp.RequestHeader) bool {
+	origin := h.Peek(fasthttp.HeaderOrigin)
+	if len(origin) == 0 || !o.none && len(o.only) == 0 || o.named(origin) != nil {
+		return true
+	}
+	scheme, from, is := bytes.Cut(origin, []byte("://"))
+	return is && bytes.EqualFold(from, h.Host()) && (string(scheme) == "http" || string(scheme) == "https")
 }
 
 // named returns origin if it is one of the list, else nil.

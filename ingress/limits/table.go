@@ -89,6 +89,7 @@ var addressTable = [...]limit{
 	{"oi", Window{2000, ten}, 67, "GET /oi"},
 	{"closed-positions", Window{2000, ten}, 230, "GET /closed-positions"},
 	{"openapi", Window{2000, ten}, 64, "GET /openapi.json, GET /asyncapi.json"},
+	{"console", Window{2000, ten}, 64, "GET /console"},
 	{"public-profile", Window{2000, ten}, 54, "GET /public-profile"},
 	{"live-volume", Window{2000, ten}, 53, "GET /live-volume"},
 	{"markets-by-token", Window{2000, ten}, 51, "GET /markets-by-token"},
