@@ -36,7 +36,7 @@ type Options struct {
 	Exchanges []engine.Address
 	Values    *gamma.Values     // what markets are worth; nil: made of Board and History
 	Profiles  *wallets.Profiles // what the operator says of wallets; nil: nothing
-	Console   console.Node      // what the console is told of the node
+	Console   console.Facts     // what the console is told of the node
 	// WalletAllow are the networks that may ask about wallets; empty: all. Client, which
 	// WalletAllow needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix

@@ -28,6 +28,8 @@
 //   - Every route answers HEAD like GET. Pages of any origin may read public routes.
 //   - The rooms do not import each other. They share api/wire, and get functions: how to wait for
 //     the index, what a market is worth.
+//   - The pages of the console (api/console) are no part of the interface; what they are told of
+//     the node is.
 //
 // A book's timestamp is the Time of the frame that changed the book last; a book that was never
 // touched has the Time at which its market was listed. Its hash is the SHA-1 of the same JSON with

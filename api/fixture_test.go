@@ -63,7 +63,7 @@ func newNode(t testing.TB) *node {
 		Checksum:  checksum,
 		Exchanges: []engine.Address{trader("exchange"), trader("second")},
 		Now:       func() time.Time { return n.clock() },
-		Console: console.Node{Version: "v1", Chain: 80002, Exchanges: []console.Exchange{
+		Console: console.Facts{Version: "v1", Chain: 80002, Exchanges: []console.Domain{
 			{Name: "Exchange", Version: "2", Contract: checksum(trader("exchange")), Markets: "normal"},
 			{Name: "Exchange", Version: "2", Contract: checksum(trader("second")), Markets: "neg-risk"}}},
 	})

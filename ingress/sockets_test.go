@@ -128,6 +128,10 @@ func TestSocketRefusals(t *testing.T) {
 	awaitSockets(h, 0)
 	refused("Origin: https://other.example\r\n", "403")
 	refused("Origin: null\r\n", "403")
+	refused("Origin: ftp://x\r\n", "403")
+	refused("Origin: http://x:81\r\n", "403")
+	refused("Origin: http://X\r\n", "101") // a page of the host itself
+	awaitSockets(h, 0)
 	refused("Origin: https://desk.example\r\n", "101")
 	awaitSockets(h, 0)
 	one, two := h.dial(t), h.dial(t)

@@ -87,19 +87,20 @@ start_nodes() {
 	start real --faucet 1000 --profiles "$folder/profiles.json" --catalog "$folder/catalog"
 }
 
-# What finds condition and tokens of the demo's first market, whose event has no other.
-readonly line='2s/.*"conditionId": "\([^"]*\)".*"clobTokenIds": "\[\\"\([0-9]*\)\\", \\"\([0-9]*\)\\"\]".*'
+# What finds condition and tokens of the demo's second market, whose event has no other.
+readonly tokens='\[\\"\([0-9]*\)\\", \\"\([0-9]*\)\\"\]'
+readonly line='2s/.*"conditionId": "\([^"]*\)".*"clobTokenIds": "'$tokens'".*'
 
 look() {
-	local admin tokens
+	local admin both
 	admin=$(sed -n "s/^its operator's page is //p" "$folder/demo.said" | cut -d/ -f3)
-	tokens=$(sed -n "$line/\2,\3/p" api/catalog/demo.jsonl)
+	both=$(sed -n "$line/\2,\3/p" api/catalog/demo.jsonl)
 	mkdir -p bin/console
 	timeout 300 node scripts/console/console.mjs "$(command -v chromium)" bin/console "$(url demo)" \
 		"${pids[0]}" "$(sed -n "$line/\1/p" api/catalog/demo.jsonl)" "$(url real)" \
 		bin/clobench run --level L3 --workload canonical --connections 4 --rate 50 --duration 200s \
 		--url "$(url demo)" --admin "$admin" --token-file "$folder/demo/admin.token" \
-		--market "$tokens" && return
+		--market "$both" && return
 	tail -n 20 "$folder"/*.log
 	return 1
 }

@@ -13,17 +13,17 @@ import (
 	"clobd/api/wire"
 )
 
-// Node is what the pages must know of the node before they speak with it.
-type Node struct {
+// Facts is what the pages must know of the node before they speak with it.
+type Facts struct {
 	Version string
 	Demo    bool // whoever derives a key gets paper money
 	Chain   uint64
 	// Exchanges are the contracts that orders may be signed for, the most used first.
-	Exchanges []Exchange
+	Exchanges []Domain
 }
 
-// Exchange is a domain of signatures.
-type Exchange struct {
+// Domain is a domain of signatures.
+type Domain struct {
 	Name, Version, Contract string
 	Markets                 string // normal, neg-risk or all
 }
@@ -46,17 +46,17 @@ var types = map[string]string{
 type Console struct {
 	node *pages.Source
 	kept *pages.Cache
-	list []file
+	list []asset
 }
 
-// file is one file of the pages.
-type file struct {
+// asset is one file of the pages.
+type asset struct {
 	name, kind string
 	source     *pages.Source
 }
 
 // New makes the Console of a node. Its answers are kept in a Cache.
-func New(node *Node, kept *pages.Cache) *Console {
+func New(node *Facts, kept *pages.Cache) *Console {
 	c := &Console{kept: kept, node: source("node.json", node.append(nil))}
 	files, err := fs.ReadDir(static, "static")
 	for _, f := range files {
@@ -66,7 +66,7 @@ func New(node *Node, kept *pages.Cache) *Console {
 			unread = fmt.Errorf("%s has no media type", f.Name())
 		}
 		err = errors.Join(err, unread)
-		c.list = append(c.list, file{f.Name(), kind, source(f.Name(), body)})
+		c.list = append(c.list, asset{f.Name(), kind, source(f.Name(), body)})
 	}
 	if err != nil {
 		panic("BUG: the console's files: " + err.Error())
@@ -120,7 +120,7 @@ func guard(h *fasthttp.ResponseHeader) {
 }
 
 // append appends GET /console/node.json.
-func (n *Node) append(b []byte) []byte {
+func (n *Facts) append(b []byte) []byte {
 	b = wire.AppendField(append(b, '{'), "version", n.Version)
 	b = fmt.Appendf(b, `,"demo":%t,"chain":%d,"exchanges":[`, n.Demo, n.Chain)
 	for _, e := range n.Exchanges {

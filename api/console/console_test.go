@@ -15,7 +15,7 @@ import (
 	"clobd/api/wire"
 )
 
-var told = Node{Version: `a "version"`, Demo: true, Chain: 80002, Exchanges: []Exchange{
+var told = Facts{Version: `a "version"`, Demo: true, Chain: 80002, Exchanges: []Domain{
 	{Name: "One", Version: "2", Contract: "0x01", Markets: "normal"},
 	{Name: "Two", Version: "2", Contract: "0x02", Markets: "neg-risk"},
 }}

@@ -2,7 +2,7 @@
 // for orders. A browser gets them from the public listener, below /console/.
 //
 //	browser ── GET /console/ ─────────► static/: HTML, CSS, modules    of every node the same
-//	        ── GET /console/node.json ─► Node                          of this node
+//	        ── GET /console/node.json ─► Facts                         of this node
 //	        ── GET /markets /book …, sockets, POST /order ─► the interface of all clients
 //
 // # Contract

@@ -352,7 +352,7 @@ func (n *node) open(ctx context.Context) error {
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
 		Catalog: n.describe.Current, Values: n.values, KeyID: n.keyring.KeyID,
 		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
-		Profiles: n.profiles, Console: n.consoleNode(),
+		Profiles: n.profiles, Console: n.facts(),
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
 		return err
@@ -395,17 +395,17 @@ func (n *node) exchanges() (contracts []engine.Address) {
 	return contracts
 }
 
-// consoleNode is what the console's pages are told of the node.
-func (n *node) consoleNode() console.Node {
-	told := console.Node{Version: version, Demo: n.Demo, Chain: n.ChainID}
-	for i := range n.domains {
-		d, markets := &n.domains[i], "normal"
+// facts are what the console's pages are told of the node.
+func (s *settings) facts() console.Facts {
+	told := console.Facts{Version: version, Demo: s.Demo, Chain: s.ChainID}
+	for i := range s.domains {
+		d, markets := &s.domains[i], "normal"
 		if d.Both {
 			markets = "all"
 		} else if d.NegRisk {
 			markets = "neg-risk"
 		}
-		told.Exchanges = append(told.Exchanges, console.Exchange{Name: d.Name, Version: d.Version,
+		told.Exchanges = append(told.Exchanges, console.Domain{Name: d.Name, Version: d.Version,
 			Contract: auth.Checksum(d.Contract), Markets: markets})
 	}
 	return told

@@ -43,10 +43,13 @@ async function open(node, hash, { width = 1280, scheme = "light", before } = {})
 	} };
 }
 
-const paint = (tab, value) => tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value }]);
+// paint chooses a scheme. Nothing moves: half a flash has any colour.
+const paint = (tab, value) => tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value },
+	{ name: "prefers-reduced-motion", value: "reduce" }]);
 const text = (tab, of) => tab.$eval(of, e => e.textContent);
 const becomes = (tab, state, timeout = 20_000) => tab.waitForFunction(
-	state => document.getElementById("fares").dataset.state === state, { timeout, polling: 20 }, state);
+	state => document.getElementById("fares").dataset.state === state, { timeout, polling: 20 },
+	state);
 const live = tab => becomes(tab, "live");
 const press = (tab, words) => tab.evaluate(words => [...document.querySelectorAll("button")]
 	.find(b => b.textContent === words && b.offsetParent).click(), words);
@@ -79,6 +82,7 @@ async function judge(tab, name) {
 		const grave = found.filter(v => ["serious", "critical"].includes(v.impact));
 		assert.deepEqual(grave, [],
 			`axe on ${name} at ${width} px, ${scheme}: ${JSON.stringify(grave, null, 1)}`);
+		await tab.evaluate(() => scrollTo(0, 0));
 		await tab.screenshot({ path: `${folder}/${name}-${width}-${scheme}.png`, fullPage: true });
 	}
 }
@@ -430,20 +434,20 @@ async function picture() {
 	await arrived.market(tab);
 	await tab.click(".key button.primary");
 	await tab.waitForSelector("#ticket", { visible: true });
-	await fill(tab, { price: "50", size: "25" });
+	await fill(tab, { price: "71", size: "25" });
 	await tab.evaluate(() => document.activeElement.blur());
-	await sleep(8000); // so that the price has moved
+	await sleep(40_000); // so that the price has moved
 	await tab.screenshot({ path: `${folder}/picture.png` });
 	await close();
 }
 
 // beside looks at a market and the list of a catalog that others wrote.
 async function beside() {
-	const wish = "limit=1&closed=false&order=volumeNum&ascending=false";
-	const [busiest] = await (await fetch(`${real}/markets?${wish}`)).json();
+	const list = await (await fetch(`${real}/markets?limit=9&closed=false&order=startDate`)).json();
+	const other = list.find(m => m.conditionId !== hostile.condition);
 	for (const width of [1280, 380]) {
 		for (const [name, hash, wait] of [["markets", "#/", ".markets tbody tr"],
-			["market", `#/market/${busiest.conditionId}`, ".ladder"]]) {
+			["market", `#/market/${other.conditionId}`, ".ladder"]]) {
 			const { tab, close } = await open(real, hash, { width });
 			await tab.waitForSelector(wait, { timeout: 20_000 });
 			await live(tab);
@@ -451,7 +455,7 @@ async function beside() {
 			await close();
 		}
 	}
-	log(`catalog of others: the list and ${JSON.stringify(busiest.question)}, likewise`);
+	log(`catalog of others: the list and ${JSON.stringify(other.question)}, likewise`);
 }
 
 // ONLY names parts, with commas between them, for whoever works on one.

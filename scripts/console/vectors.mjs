@@ -1,6 +1,6 @@
 // vectors.mjs FOLDER: holds the console's signer to what public clients signed, byte for byte:
-// keys, orders and HMACs in the JSON files of a folder, each known by its shape. Its SHA-256 is held
-// to that of the machine.
+// keys, orders and HMACs in the JSON files of a folder, each known by its shape. Its SHA-256 is
+// held to that of the machine.
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import fs from "node:fs";

@@ -1,7 +1,7 @@
 // Whoever trades: how the page gets a key, the ticket for an order, and the table of what rests.
 import { account, amounts, balance, cancel, ethereum, fares, forget, makeKey, maySign, orders, place,
 	useKey, usePasted, useWallet, watch } from "./account.js";
-import { $, brief, decimal, grouped, make, marketLink, micros, money, nothing, price, say, shorten, table,
+import { $, decimal, grouped, make, marketLink, micros, money, nothing, price, say, shorten, table,
 	walletLink, when } from "./dom.js";
 
 // attempt runs what a button starts, and shows how that failed. The button is off meanwhile.
@@ -123,8 +123,8 @@ export function ownOrders(market) {
 	return { box, close: watch(what => (what === "orders" || what === "account") && show()) };
 }
 
-const kinds = [["GTC", "Rests until cancelled"], ["FAK", "What fits now, the rest is dropped"],
-	["FOK", "All of it now, or nothing"]];
+const kinds = [["GTC", "rests until cancelled"], ["FAK", "now, the rest is dropped"],
+	["FOK", "all of it now, or nothing"]];
 
 // Ticket places orders in a market: { condition, outcomes, tick, minimum, negRisk, fee }.
 export class Ticket {
@@ -219,4 +219,8 @@ export class Ticket {
 	}
 }
 
-const dollars = v => v < 1_000_000_000n ? "$" + grouped(decimal(v)) : brief(Number(v) / 1e6);
+// dollars writes an amount exactly, with cents.
+const dollars = v => {
+	const [whole, part = ""] = grouped(decimal(v)).split(".");
+	return `$${whole}.${part.padEnd(2, "0")}`;
+};
