@@ -48,4 +48,5 @@ step "dashboards and alerts" scripts/ops.sh
 step "operator's page" scripts/page.sh
 step "console" scripts/console.sh
 step "npm clients" scripts/clients.sh
+step "package" scripts/package.sh
 printf 'make check: %d s\n' "$SECONDS"
