@@ -22,8 +22,8 @@ fail() { echo "$*"; return 1; }
 # same A B WHAT: two sorted lists are the same.
 same() { diff <(printf '%s\n' "$1") <(printf '%s\n' "$2") || fail "$3"; }
 
-# Every module that Go has written into a program is in its document once, with a licence, and in the
-# notice.
+# Every module that Go has written into a program is in its document once, with a licence, and in
+# the notice.
 papers() {
 	local name modules
 	(cd "$out" && sha256sum --quiet --check SHA256SUMS)
@@ -70,7 +70,8 @@ bring() {
 }
 
 make_root() {
-	mkdir -p "$root"/{bin,dev,etc,proc,tmp} "$root"/usr/{bin,sbin} "$root"/var/lib/dpkg/{info,updates,triggers}
+	mkdir -p "$root"/{bin,dev,etc,proc,tmp} "$root"/usr/{bin,sbin}
+	mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers}
 	bring sh mkdir chown chmod rm rmdir getent useradd userdel groupadd groupdel
 	cp "$root$(command -v sh)" "$root/bin/sh"
 	echo 'root:x:0:0:root:/root:/bin/sh' >"$root/etc/passwd"
@@ -78,8 +79,9 @@ make_root() {
 	printf "%s\n" "#!/bin/sh" >"$root/usr/sbin/nologin"
 	chmod +x "$root/usr/sbin/nologin"
 	mknod -m 666 "$root/dev/null" c 1 3
-	printf 'Package: passwd\nStatus: install ok installed\nVersion: 1\nArchitecture: %s\nMaintainer: %s\n%s\n' \
-		"$(dpkg --print-architecture)" nobody "Description: users" >"$root/var/lib/dpkg/status"
+	printf '%s\n' "Package: passwd" "Status: install ok installed" "Version: 1" \
+		"Architecture: $(dpkg --print-architecture)" "Maintainer: nobody" "Description: users" \
+		>"$root/var/lib/dpkg/status"
 	cp api/catalog/demo.jsonl "$folder/catalog.jsonl"
 }
 
@@ -157,14 +159,17 @@ container() {
 	mkdir -p "$image/data"
 	cp "$out/clobd" "$image/clobd"
 	chown 65532:65532 "$image/data"
-	env -i PATH="$PATH" CLOBD_DATA=/data CLOBD_LISTEN="127.0.0.1:$public" CLOBD_ADMIN="127.0.0.1:$admin" \
+	env -i PATH="$PATH" CLOBD_DATA=/data CLOBD_LISTEN="127.0.0.1:$public" \
+		CLOBD_ADMIN="127.0.0.1:$admin" \
 		chroot --userspec=65532:65532 --groups= "$image" /clobd serve 2>"$folder/image.log" &
 	node_pid=$!
-	env -i PATH="$PATH" CLOBD_ADMIN="127.0.0.1:$admin" chroot --userspec=65532:65532 "$image" /clobd ready --wait 60s ||
+	health() {
+		env -i PATH="$PATH" CLOBD_ADMIN="127.0.0.1:$admin" chroot "$image" /clobd ready "$@"
+	}
+	health --wait 60s ||
 		{ tail -n 20 "$folder/image.log"; return 1; }
 	stop
-	! env -i PATH="$PATH" CLOBD_ADMIN="127.0.0.1:$admin" chroot "$image" /clobd ready 2>/dev/null ||
-		fail "a node that is gone is ready"
+	! health 2>/dev/null || fail "a node that is gone is ready"
 }
 
 dockerfile() {
@@ -172,14 +177,15 @@ dockerfile() {
 		echo "SKIPPED: there is no npm"
 		return
 	fi
-	(cd scripts/release && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error)
+	(cd scripts/release &&
+		npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error)
 	scripts/release/node_modules/.bin/dockerfile-utils lint scripts/ops/Dockerfile
 }
 
 # free_port prints a port below those that the kernel gives to connections.
 free_port() {
-	local port
-	while port=$((10000 + RANDOM % 20000)); (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
+	local port=$((10000 + RANDOM % 20000))
+	while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
 	echo "$port"
 }
 

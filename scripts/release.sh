@@ -30,9 +30,9 @@ package_version() {
 	printf '%s\n' "${said//-/.}"
 }
 
-# Linked as a whole: it runs on every Linux of this kind of processor, and in an empty container. C's
-# library would look names up with files of the system, so Go's resolver does that: main.go asks for
-# it, and the linker's warning is about nothing.
+# Linked as a whole: it runs on every Linux of this kind of processor, and in an empty container.
+# C's library would look names up with files of the system, so Go's resolver does that: main.go asks
+# for it, and the linker's warning is about nothing.
 programs() {
 	go build -trimpath -o "$out/" -ldflags "-s -w -X main.version=$VERSION -linkmode external \
 		-extldflags '-static -Wl,--no-warnings'" ./cmd/clobd ./cmd/clobench
@@ -58,7 +58,12 @@ package() {
 		--config scripts/release/nfpm.yaml --packager deb --target "$1/"
 }
 
-sums() { (cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS); }
+sums() {
+	cd "$out"
+	find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >../sums
+	mv ../sums SHA256SUMS
+	cd - >/dev/null
+}
 
 case ${1:-all} in
 all)

@@ -39,8 +39,8 @@ var signs = []struct {
 	{"AGPL-3.0", []string{"gnu affero general public license version 3, 19 november 2007"}, nil},
 }
 
-// fitting are the licences whose code may go into a program under Apache-2.0 as it is: they ask that
-// they be told of, which the notice does.
+// fitting are the licences whose code may go into a program under Apache-2.0 as it is: they ask
+// that they be told of, which the notice does.
 var fitting = []string{"Apache-2.0", "MIT", "BSD-3-Clause", "BSD-2-Clause", "ISC", "FTL", "OFL-1.1",
 	"CC-BY-4.0"}
 
@@ -122,7 +122,9 @@ func licences(all []linked) (found []*licence, err error) {
 		}
 		known[key].packages = append(known[key].packages, p.ImportPath)
 	}
-	slices.SortStableFunc(found, func(a, b *licence) int { return strings.Compare(a.module, b.module) })
+	slices.SortStableFunc(found, func(a, b *licence) int {
+		return strings.Compare(a.module, b.module)
+	})
 	return found, errors.Join(problems...)
 }
 

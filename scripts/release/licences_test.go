@@ -59,8 +59,8 @@ func module(t *testing.T, path, sub string, files map[string]string) *linked {
 	return p
 }
 
-// TestLicenceOf: the nearest licence counts, C below a package has its own, and what does not fit or
-// is not known is an error.
+// TestLicenceOf: the nearest licence counts, C below a package has its own, and what does not fit
+// or is not known is an error.
 func TestLicenceOf(t *testing.T) {
 	const gpl = "GNU GENERAL PUBLIC LICENSE Version 3, 29 June 2007"
 	lesser := map[string]string{"COPYING": gpl,
