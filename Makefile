@@ -32,7 +32,8 @@ bench: build ## bin/bench.html: every level, a rate, lists, the break point; the
 	scripts/bench.sh
 
 build: ## bin/clobd bin/clobench bin/clobsim
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@echo 'building; the first time some 700 packages, of which each is named as it is compiled'
+	$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 race: ## the concurrent packages under the race detector
 	scripts/race.sh
