@@ -54,4 +54,4 @@ lint: ## gofmt, go vet, staticcheck, the house rules
 	scripts/lint.sh
 
 clean: ## remove what was built
-	rm -rf bin scripts/clients/*/node_modules scripts/page/node_modules scripts/console/node_modules scripts/tour/node_modules scripts/release/node_modules
+	rm -rf bin scripts/*/node_modules scripts/clients/*/node_modules
