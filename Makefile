@@ -1,13 +1,14 @@
 # The words a developer types. `make` alone prints them.
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test quick check bench build race fuzz simulate reliability lint clean
+.PHONY: help run cluster test quick check bench build race fuzz simulate reliability release lint clean
 
 GO      ?= go
 # The version stamp of the binaries. Without git, or outside a checkout, it reads "unknown".
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 # The stamp above replaces Go's own, which fails where git refuses a folder of another owner.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+# No path of this machine is in a program, and all that is compiled here is what a release is made of.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +32,8 @@ bench: build ## bin/bench.html: every level, a rate, lists, the break point; the
 	scripts/bench.sh
 
 build: ## bin/clobd bin/clobench bin/clobsim
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@echo 'building; the first time some 700 packages, of which each is named as it is compiled'
+	$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 race: ## the concurrent packages under the race detector
 	scripts/race.sh
@@ -45,8 +47,11 @@ simulate: build ## crashes and random streams from SEED (default: the clock's); 
 reliability: build ## every fault test at full size: hours; writes bin/reliability.json
 	scripts/reliability.sh
 
+release: ## bin/release: stripped programs, a .deb, checksums, what is in them and under which licences
+	VERSION=$(VERSION) scripts/release.sh
+
 lint: ## gofmt, go vet, staticcheck, the house rules
 	scripts/lint.sh
 
 clean: ## remove what was built
-	rm -rf bin scripts/clients/*/node_modules scripts/page/node_modules scripts/console/node_modules
+	rm -rf bin scripts/*/node_modules scripts/clients/*/node_modules

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type OneOrder struct {
 	// Expiration is in unix seconds, for a GTD only; Builder is 0x and 64 hex digits, or empty.
 	Expiration uint64
 	Builder    string
+	// Owner is the API key that SignOne puts into the body. PlaceOne derives one.
+	Owner string
 }
 
 // PlaceOne signs one order, places it, and prints the request and the answer.
@@ -43,6 +46,87 @@ func PlaceOne(w io.Writer, o OneOrder) error {
 		return err
 	}
 	return placeAndPrint(w, c, l)
+}
+
+// SignOne signs one order, and prints the body of POST /order.
+func SignOne(w io.Writer, o OneOrder) error {
+	key, l, err := o.read()
+	if err != nil {
+		return err
+	}
+	c, err := trader.NewClient(o.URL, o.Chain, key)
+	if err != nil {
+		return err
+	}
+	if l.NegRisk, err = negRisk(c, o.Token); err != nil {
+		return err
+	}
+	c.Trio.Key = o.Owner
+	body, _, err := c.Sign(l)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s\n", body)
+	}
+	return err
+}
+
+// SignAuth prints the headers of POST /auth/api-key, one a line.
+func SignAuth(w io.Writer, key string, chain uint64) error {
+	k, err := readKey(key)
+	if err != nil {
+		return err
+	}
+	signer, err := auth.NewSigner(k)
+	if err != nil {
+		return err
+	}
+	timestamp := strconv.FormatInt(time.Now().Unix(), 10)
+	signature, err := signer.SignAuth(chain, timestamp, 0)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "POLY_ADDRESS: %s\nPOLY_SIGNATURE: %s\nPOLY_TIMESTAMP: %s\nPOLY_NONCE: 0\n",
+			auth.Checksum(signer.Address), signature, timestamp)
+	}
+	return err
+}
+
+// DeriveOne prints the API key of a private key, as POST /auth/api-key answers it.
+func DeriveOne(w io.Writer, url, key string, chain uint64) error {
+	c, err := derived(url, key, chain)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(map[string]string{"apiKey": c.Trio.Key, "secret": c.Trio.Secret,
+		"passphrase": c.Trio.Passphrase, "address": c.Address})
+}
+
+// CancelOnes cancels all orders of a private key, and prints the answer.
+func CancelOnes(w io.Writer, url, key string, chain uint64) error {
+	c, err := derived(url, key, chain)
+	if err != nil {
+		return err
+	}
+	resp := fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseResponse(resp)
+	if err := c.Do(http.MethodDelete, "/cancel-all", nil, resp); err != nil {
+		return fmt.Errorf("cancel all orders: %w", err)
+	}
+	fmt.Fprintf(w, "%s\n", resp.Body())
+	if resp.StatusCode() != 200 {
+		return fmt.Errorf("the node refused: status %d", resp.StatusCode())
+	}
+	return nil
+}
+
+// derived is a client with its API key.
+func derived(url, key string, chain uint64) (*trader.Client, error) {
+	k, err := readKey(key)
+	if err != nil {
+		return nil, err
+	}
+	c, err := trader.NewClient(url, chain, k)
+	if err == nil {
+		err = c.Derive()
+	}
+	return c, err
 }
 
 // read reads the texts of the order.

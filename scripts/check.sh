@@ -48,4 +48,6 @@ step "dashboards and alerts" scripts/ops.sh
 step "operator's page" scripts/page.sh
 step "console" scripts/console.sh
 step "npm clients" scripts/clients.sh
+step "tour for bots" scripts/tour.sh
+step "package" scripts/package.sh
 printf 'make check: %d s\n' "$SECONDS"

@@ -1,3 +1,6 @@
+// Names are looked up in Go: a program that is linked as a whole cannot call the system's resolver.
+
+//go:debug netdns=go
 package main
 
 import (

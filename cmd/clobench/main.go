@@ -1,3 +1,6 @@
+// Names are looked up in Go: a program that is linked as a whole cannot call the system's resolver.
+
+//go:debug netdns=go
 package main
 
 import (
@@ -38,6 +41,9 @@ type commands struct {
 	Page     pageCommand      `cmd:"" help:"Join reports that were written before on one HTML page."`
 	Order    orderCommand     `cmd:"" help:"Sign one order, place it, print request and answer."`
 	Shell    cli.Completion   `cmd:"" name:"completion" help:"Print the completion of this program for a shell."`
+	Sign     signCommand      `cmd:"" help:"Print what a wallet signs: an order, or the request for an API key. For curl and scripts."`
+	Key      keyCommand       `cmd:"" help:"Derive the API key of a private key, and print it."`
+	Cancel   cancelCommand    `cmd:"" help:"Cancel all orders of a private key."`
 	Peer     peerCommand      `cmd:"" hidden:"" help:"Serve a baseline for compare."`
 	Matching matchingCommand  `cmd:"" help:"Measure matchers beside each other, interleaved."`
 	Replay   replayCommand    `cmd:"" hidden:"" help:"Replay a mix for matching."`
@@ -227,29 +233,6 @@ func (c *compareCommand) Run() error {
 		return err
 	}
 	return comparison.Verdict()
-}
-
-type orderCommand struct {
-	URL       string `name:"url" default:"http://127.0.0.1:8080" help:"The node."`
-	Key       string `required:"" help:"Private key: 0x and 64 hex digits, or @FILE."`
-	Token     string `required:"" help:"Outcome token id, decimal."`
-	Side      string `required:"" enum:"BUY,SELL,buy,sell" help:"BUY or SELL."`
-	Price     string `required:"" help:"Limit price of one share, as 0.51."`
-	Size      string `required:"" help:"Shares, as 10 or 21.04."`
-	Type      string `default:"GTC" enum:"GTC,GTD,FOK,FAK" help:"Order type."`
-	ChainID   uint64 `default:"80002" help:"Chain id of the signing domain."`
-	Signature int    `default:"0" enum:"0,1,2,3" help:"Signature type."`
-	Wallet    string `help:"Signature types 1 to 3: the wallet that the key trades for."`
-
-	Expiration uint64 `help:"When a GTD ends, in unix seconds."`
-	Builder    string `help:"Code of who brings the order: 0x and 64 hex digits."`
-}
-
-// Run signs, places and prints.
-func (c *orderCommand) Run() error {
-	return usage(bench.PlaceOne(os.Stdout, bench.OneOrder{URL: c.URL, Key: c.Key, Token: c.Token,
-		Side: c.Side, Price: c.Price, Size: c.Size, Type: c.Type, Chain: c.ChainID,
-		SignatureType: c.Signature, Wallet: c.Wallet, Expiration: c.Expiration, Builder: c.Builder}))
 }
 
 type peerCommand struct {
