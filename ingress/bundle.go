@@ -64,9 +64,8 @@ func (t *bundling) recycleAll() {
 	for _, p := range t.b {
 		t.recycle(p)
 	}
-	for _, list := range [...]bundle{t.b, t.entered} {
-		clear(list)
-	}
+	clear(t.b)
+	clear(t.entered)
 	clear(t.texts)
 	clear(t.commands)
 	clear(t.calls)

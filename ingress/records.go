@@ -341,7 +341,8 @@ func (s *keys) deleteBuilders(_ *fasthttp.RequestCtx, h *keyHolder) ([]byte, *wi
 
 // authenticateBuilder checks the headers of a builder's key, which must be on record, or refuses
 // the request.
-func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *head.Credentials) (auth.Identity, bool) {
+func (s *keys) authenticateBuilder(ctx *fasthttp.RequestCtx, c *head.Credentials) (
+	auth.Identity, bool) {
 	claim, ok := s.claim(ctx, c.Builder.Key)
 	if !ok {
 		return auth.Identity{}, false

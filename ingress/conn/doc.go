@@ -31,6 +31,6 @@
 //
 // # Reading order
 //
-// listener.go, turnstile.go, conn.go, deadlines.go, sockets.go, address.go, arrivals.go; lines.go,
-// unix.go, certificate.go, cap.go.
+// listener.go, turnstile.go, conn.go, deadlines.go, sockets.go, address.go, arrivals.go;
+// buffers.go, lines.go, unix.go, certificate.go, cap.go.
 package conn

@@ -12,5 +12,5 @@
 //     bytes, and a few bytes could unpack to gigabytes.
 //   - Judge copies nothing and allocates nothing.
 //
-// Reading order: head.go is the whole of it.
+// Reading order: head.go; credentials.go (what the headers say about who asks).
 package head
