@@ -297,7 +297,10 @@ func (x *Index) try() (at reached, why string, err error) {
 
 func (x *Index) load(at reached) error {
 	x.resting, x.recent, x.moving = newResting(), newRecent(at.listed), newMoving()
-	if err := errors.Join(x.resting.load(x.db), x.moving.load(x.db)); err != nil {
+	if err := x.resting.load(x.db); err != nil {
+		return err
+	}
+	if err := x.moving.load(x.db); err != nil {
 		return err
 	}
 	var err error
