@@ -118,6 +118,10 @@ func (m *Together) collectors() []prometheus.Collector {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
 			Name: "term_changes_total", Help: "How often another term has begun."},
 			func() float64 { return float64(m.terms.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
+			Name: "unsigned_orders_total", Help: "Orders of other nodes that nobody had signed, of those " +
+				"that were looked at while this node led."},
+			func() float64 { return float64(m.lies.Load()) }),
 		of.Gauge("leads", "1 while this node leads.", func() float64 {
 			if m.Leads() {
 				return 1
