@@ -246,6 +246,11 @@ func (s *seat) advance(l *seat) {
 			change(raft.Promote, s.id)
 		}
 	default:
+		for _, x := range c.seats { // a majority that does not know of it could elect nobody
+			if !x.waits() && (!x.up || !slices.Contains(x.core.Standing().Voters, s.id)) {
+				return
+			}
+		}
 		c.say("member %d is in the place of %d", s.id, s.replaced)
 		s.replaced = 0
 	}
