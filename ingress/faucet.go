@@ -20,7 +20,9 @@ type faucet struct {
 }
 
 // GiftID is the id of the Deposit that gives a wallet its gift.
-func GiftID(a engine.Address) engine.OrderID { return sha256.Sum256(append([]byte("faucet"), a[:]...)) }
+func GiftID(a engine.Address) engine.OrderID {
+	return sha256.Sum256(append([]byte("faucet"), a[:]...))
+}
 
 // give deposits the gift, if there is one and the wallet has no account yet.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
@@ -30,12 +32,7 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if _, known := f.options.Board.Directory.Wallet(a); known || !f.mayGive(from) {
 		return
 	}
-	gift := engine.Command{
-		Kind:    engine.Deposit,
-		Address: a,
-		Cash:    f.options.Faucet,
-		ID:      GiftID(a),
-	}
+	gift := engine.Command{Kind: engine.Deposit, Address: a, Cash: f.options.Faucet, ID: GiftID(a)}
 	defer func() { // also if it panics
 		f.mutex.Lock()
 		f.pending--

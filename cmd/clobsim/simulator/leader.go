@@ -63,9 +63,11 @@ func (s *seat) lead(l *raft.Lead) {
 		o.Head.Time = 0
 	}
 	var j sequencer.Journal = l
+	o.Ask, o.Confirm = l.Ask, l.Confirm
 	switch c.options.Sabotage {
 	case EarlyCommit, LostAck, StaleCancel:
-		j = &sabotagedLead{l, c.options.Sabotage}
+		bad := &sabotagedLead{l, c.options.Sabotage}
+		j, o.Confirm = bad, bad.Confirm
 	}
 	writer, err := sequencer.New(x, board, j, o)
 	if err != nil {

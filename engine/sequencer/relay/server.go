@@ -18,8 +18,8 @@ type Server struct {
 	EnterAll func([]engine.Command, []*sequencer.Call) error
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
-	// Shun stores the fingerprint of a Command that made the engine panic on another node; nil: none is
-	// taken.
+	// Shun stores the fingerprint of a Command that made the engine panic on another node; nil: none
+	// is taken.
 	Shun func(fingerprint [32]byte) error
 	// Most is how many Commands of one connection may be without an answer; default 4,096.
 	Most int
