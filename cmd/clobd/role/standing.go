@@ -149,8 +149,8 @@ var (
 	sentTo = prometheus.NewDesc("clobd_cluster_sent_bytes_total",
 		"Bytes of messages to a member.", []string{"node"}, nil)
 	refused = prometheus.NewDesc("clobd_cluster_refused_messages_total",
-		"Messages of other members that this one did not take, by reason: stranger (only a voter may say "+
-			"it), form, log, frame (it cannot be), address, kind, often.", []string{"reason"}, nil)
+		"Messages of other members that this one did not take, by reason: stranger (only a voter may "+
+			"say it), form, log, frame (it cannot be), address, kind, often.", []string{"reason"}, nil)
 )
 
 // Describe describes the metrics.

@@ -94,8 +94,8 @@ func (c *cluster) fault() {
 	}
 }
 
-// lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one to
-// come, and what cannot be.
+// lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one
+// to come, and what cannot be.
 func (c *cluster) lie() {
 	c.result.Lies++
 	from := uint64(liar)

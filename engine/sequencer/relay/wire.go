@@ -31,8 +31,8 @@ const (
 var errMalformed = errors.New("malformed message between nodes")
 
 // heard is the kind of what is no Command: a note that an API key, Owner and Key, was heard from,
-// or a warning of a Command that made the engine panic, whose fingerprint is ID. No kind of Command is
-// 0.
+// or a warning of a Command that made the engine panic, whose fingerprint is ID. No kind of Command
+// is 0.
 const heard engine.Kind = 0
 
 // IsNote reports whether what came from another node is no Command.
