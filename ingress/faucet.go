@@ -19,6 +19,11 @@ type faucet struct {
 	pending int // gifts on their way
 }
 
+// GiftID is the id of the Deposit that gives a wallet its gift.
+func GiftID(a engine.Address) engine.OrderID {
+	return sha256.Sum256(append([]byte("faucet"), a[:]...))
+}
+
 // give deposits the gift, if there is one and the wallet has no account yet.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if f.options.Faucet == 0 {
@@ -27,12 +32,7 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if _, known := f.options.Board.Directory.Wallet(a); known || !f.mayGive(from) {
 		return
 	}
-	gift := engine.Command{
-		Kind:    engine.Deposit,
-		Address: a,
-		Cash:    f.options.Faucet,
-		ID:      sha256.Sum256(append([]byte("faucet"), a[:]...)),
-	}
+	gift := engine.Command{Kind: engine.Deposit, Address: a, Cash: f.options.Faucet, ID: GiftID(a)}
 	defer func() { // also if it panics
 		f.mutex.Lock()
 		f.pending--

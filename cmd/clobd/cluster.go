@@ -14,6 +14,7 @@ import (
 	"clobd/cmd/clobd/papers"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
+	"clobd/ingress/auth"
 	"clobd/journal/disk"
 )
 
@@ -160,7 +161,8 @@ func (n membership) readCluster(context.Context) error {
 	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
 		Links: n.Demo, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
-		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) }}
+		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) },
+		Shun:        func(f [32]byte) error { return n.poison.shun(f) }, Proved: n.proved}
 	for _, text := range n.Peers {
 		name, address, err := papers.Place(text)
 		if err != nil {
@@ -169,6 +171,30 @@ func (n membership) readCluster(context.Context) error {
 		n.cluster.Addresses[name] = address
 	}
 	return nil
+}
+
+// proved returns why the evidence of an order is none. Of what this node does not know it says
+// nothing: the engine refuses that.
+func (n membership) proved(c *engine.Command) error {
+	d := n.role.Board.Directory
+	wallet, known := d.Address(c.Wallet)
+	owner, owns := d.Address(c.Owner)
+	m := d.Market(c.Market)
+	if !known || !owns || m == nil {
+		return nil
+	}
+	p, err := auth.ParseProof(c.Proof)
+	if err != nil {
+		return err
+	}
+	if _, known := n.verifier.Find(p.Separator); !known {
+		return errors.New("it is signed for another exchange")
+	}
+	id, err := p.Verify(wallet, owner, m.Tokens[c.Outcome], c.Side)
+	if err == nil && id != c.ID {
+		err = errors.New("the evidence is of order " + id.Hex())
+	}
+	return err
 }
 
 // ledNow remembers that this node has begun to lead.

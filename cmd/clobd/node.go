@@ -298,6 +298,7 @@ func (n *node) poisoned(c *engine.Command, seq engine.Sequence, cause any, stack
 	kept := n.poison.keep(c, seq, cause, stack)
 	n.log.Error("a command made the engine panic", "sequence", seq, "cause", fmt.Sprint(cause),
 		"kept", kept)
+	n.role.Warn(fingerprint(c)) // before anybody else can lead
 	cli.Print(os.Stderr, cli.Hint(fmt.Errorf("command %d made the engine panic: %v", seq, cause),
 		"the command is kept in %s and refused from now on: start again", kept))
 	os.Exit(cli.Broken)

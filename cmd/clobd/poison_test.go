@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -60,7 +61,9 @@ func TestPoisonOnFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	// /dev/full takes a name and no byte.
-	if err := os.Symlink("/dev/full", filepath.Join(p.dir, fingerprint(c))); err != nil {
+	f := fingerprint(c)
+	name := hex.EncodeToString(f[:])
+	if err := os.Symlink("/dev/full", filepath.Join(p.dir, name)); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.keep(c, 1, "boom", []byte("stack")); !strings.Contains(got, "no space left") {
@@ -69,5 +72,36 @@ func TestPoisonOnFullDisk(t *testing.T) {
 	again, err := openPoison(data)
 	if err != nil || !again.holds(c) {
 		t.Errorf("the next start takes the Command: %v", err)
+	}
+}
+
+// TestShun: what made the engine panic on another node is refused at once here, and after a start.
+func TestShun(t *testing.T) {
+	data := t.TempDir()
+	p, err := openPoison(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, other := &engine.Command{Kind: engine.Place, Size: 7}, &engine.Command{Kind: engine.Place}
+	for range 2 {
+		if err := p.shun(fingerprint(c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := openPoison(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []*poisonFolder{p, again} {
+		if !folder.holds(c) || folder.holds(other) || len(folder.known) != 1 {
+			t.Errorf("holds it %v, another one %v, %d known", folder.holds(c), folder.holds(other),
+				len(folder.known))
+		}
+	}
+	for i := len(p.known); i < shunned; i++ {
+		p.learn(strings.Repeat("x", i))
+	}
+	if err := p.shun(fingerprint(other)); err == nil {
+		t.Error("other members can fill the folder")
 	}
 }

@@ -15,16 +15,16 @@ func (s *Sequencer) runAppender() {
 
 // Append encodes the batch's frame once, chains it to the frame before and hands it to the Journal.
 // The first failure is final: an error, a panic, or a batch that Step failed. From then on Append
-// only marks batches. An empty frame is not journaled; if the Journal is contested, Append begins to
-// ask whether its idle Commands may be answered. The caller passes the batch to Commit in
-// either case. Appender only.
+// only marks batches. An empty frame is not journaled; Append begins to ask whether its idle
+// Commands may be answered, if Options.Ask is set. The caller passes the batch to Commit in either
+// case. Appender only.
 func (s *Sequencer) Append(b *Batch) error {
 	if s.appendError == nil {
 		s.appendError = b.err
 	}
 	if b.err = s.appendError; len(b.Frame.Commands) == 0 {
-		if s.contested != nil && b.err == nil && len(b.idle) > 0 {
-			b.asked = s.contested.Ask()
+		if s.options.Ask != nil && b.err == nil && len(b.idle) > 0 {
+			b.asked = s.options.Ask()
 		}
 		return b.err
 	}

@@ -55,7 +55,7 @@ func (s *Sequencer) Commit(b *Batch) error {
 	// the truth; else another writer may have changed it.
 	stale := s.commitError
 	if stale == nil && b.asked != 0 {
-		stale = s.contested.Confirm(b.asked)
+		stale = s.options.Confirm(b.asked)
 	}
 	for _, i := range b.idle {
 		if stale != nil {

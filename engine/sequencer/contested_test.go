@@ -33,7 +33,7 @@ func (c *contested) Confirm(uint64) error { return <-c.reply }
 // question, and the Sequencer goes on.
 func TestContested(t *testing.T) {
 	j := &contested{reply: make(chan error)}
-	s, err := New(engine.NewExchange(1), view.NewBoard(), j, Options{})
+	s, err := New(engine.NewExchange(1), view.NewBoard(), j, Options{Ask: j.Ask, Confirm: j.Confirm})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestContested(t *testing.T) {
 // TestContestedWaits: before there is an answer to the question nobody gets one.
 func TestContestedWaits(t *testing.T) {
 	j := &contested{reply: make(chan error, 1)}
-	s, err := New(engine.NewExchange(1), view.NewBoard(), j, Options{})
+	s, err := New(engine.NewExchange(1), view.NewBoard(), j, Options{Ask: j.Ask, Confirm: j.Confirm})
 	if err != nil {
 		t.Fatal(err)
 	}

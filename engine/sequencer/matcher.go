@@ -29,7 +29,7 @@ type idle struct {
 // Idle is how many Commands changed nothing and are not in the frame.
 func (b *Batch) Idle() int { return len(b.idle) }
 
-// Asked is the number of the question to a contested Journal on which Commit will wait, 0 if none.
+// Asked is the number of the question on which Commit will wait, 0 if none was asked.
 func (b *Batch) Asked() uint64 { return b.asked }
 
 // isIdle reports whether a Command with these Events has changed nothing, and may be forgotten: a

@@ -43,17 +43,6 @@ type Journal interface {
 	Wait(frame uint64) error
 }
 
-// Contested is a Journal whose writer can lose the right to append without a word, because somebody
-// else has it by now. A Sequencer asks before it answers what is in no frame: what its Exchange
-// holds may be of the past.
-type Contested interface {
-	Journal
-	// Ask begins to ask whether nobody else has the right, and returns a number. It does not wait.
-	Ask() uint64
-	// Confirm returns nil once it is known that at some time after that Ask nobody else had it.
-	Confirm(asked uint64) error
-}
-
 // Options are the Sequencer's limits and seams. The zero value of a field means its default.
 type Options struct {
 	// Head is where the journal ends: the first frame follows it.
@@ -73,6 +62,12 @@ type Options struct {
 	Refusal error
 	// Now returns the Time of a batch. Only the matcher calls it. Default: NewClock(Head.Time).
 	Now func() engine.Time
+	// Ask and Confirm are set if the Journal's writer can lose the right to append without a word,
+	// because somebody else has it by now: then what the Exchange holds may be of the past. The
+	// Sequencer asks before it answers what is in no frame. Ask returns a number and does not wait;
+	// Confirm returns nil once it is known that at some time after that Ask nobody else had the right.
+	Ask     func() uint64
+	Confirm func(asked uint64) error
 	// Poison, if set, is called for a panic in Apply before the Sequencer fails.
 	Poison func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
 	// Fatal, if set, is called for a panic in a later stage ("encode", "publish") before the
@@ -144,10 +139,8 @@ type Sequencer struct {
 	exchange *engine.Exchange // the matcher's
 	board    *view.Board
 	journal  Journal
-	// contested is the same Journal, nil if nobody else can have the right to append.
-	contested Contested
-	ring      *ring[entered]
-	calls     *Calls
+	ring     *ring[entered]
+	calls    *Calls
 
 	// Batches pass in order from one goroutine to the next, and back. Each channel has room for all
 	// batches, so only the matcher ever waits: for a free batch.
@@ -215,7 +208,6 @@ func New(x *engine.Exchange, b *view.Board, j Journal, o Options) (*Sequencer, e
 		previous: o.Head.Hash,
 		done:     make(chan struct{}),
 	}
-	s.contested, _ = j.(Contested)
 	s.alarm = time.AfterFunc(time.Hour, s.ringAlarm)
 	s.alarm.Stop()
 	for range o.Frames {

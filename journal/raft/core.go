@@ -147,7 +147,7 @@ func (c *Core) readTail() (err error) {
 		if h, is := heads[i]; is {
 			head = h
 		}
-		c.noteHead(i, term, head)
+		c.guard.noteHead(i, term, head)
 	}
 	return nil
 }
@@ -229,7 +229,8 @@ func (c *Core) Change(what pb.ConfChangeType, id uint64) error {
 	}
 	index, nominated := c.guard.nominated[id]
 	if !nominated {
-		err := c.put(&pb.ConfChange{Type: AddLearner.Enum(), NodeId: new(id), Id: new(uint64(nomination))})
+		err := c.put(&pb.ConfChange{Type: AddLearner.Enum(), NodeId: new(id),
+			Id: new(uint64(nomination))})
 		return cmp.Or(err, fmt.Errorf("%w: %d is named as a voter first", ErrChange, id))
 	}
 	for _, v := range c.conf.GetVoters() {
@@ -371,7 +372,7 @@ func (c *Core) write(m *pb.Message) *Write {
 		row := toJournal(e)
 		if row.Kind != 0 {
 			c.changed = e.GetIndex()
-			c.learn(e)
+			c.guard.learn(e)
 		}
 		frame := row.Kind == 0 && len(row.Data) > 0
 		if l := c.lead; frame && l != nil && len(l.own) > 0 && e.GetTerm() == l.Term {
@@ -385,8 +386,8 @@ func (c *Core) write(m *pb.Message) *Write {
 	return w
 }
 
-// rememberHead notes the end of the frames up to an entry that goes to the log. Those of others were
-// judged when they came; this member's own follow the last entry.
+// rememberHead notes the end of the frames up to an entry that goes to the log. Those of others
+// were judged when they came; this member's own follow the last entry.
 func (c *Core) rememberHead(row *journal.Entry, frame bool) {
 	head, known := c.headAt(row.Index, row.Term)
 	if !known {
@@ -404,7 +405,7 @@ func (c *Core) rememberHead(row *journal.Entry, frame bool) {
 		head = row.Head
 	}
 	if c.last, c.lastTerm = row.Index, row.Term; known {
-		c.noteHead(row.Index, row.Term, head)
+		c.guard.noteHead(row.Index, row.Term, head)
 	}
 }
 

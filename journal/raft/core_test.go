@@ -65,44 +65,49 @@ func (s *still) join(id uint64, told []uint64, words []journal.Entry, ballot jou
 // settle carries messages and writes until nothing is left to do.
 func (s *still) settle() {
 	s.t.Helper()
-	for busy := true; busy; {
-		busy = false
-		var mail []*pb.Message
-		for id, c := range s.cores {
-			if s.down[id] {
-				continue
-			}
-			w, err := c.Ready()
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			mail = append(mail, w.Send...)
-			for _, r := range w.Read {
-				if err := r.Do(); err != nil {
-					s.t.Fatal(err)
-				}
-				c.HasRead(r)
-				busy = true
-			}
-			for _, x := range w.Write {
-				if err := x.Begin(); err != nil {
-					s.t.Fatal(err)
-				}
-				if err := x.Settle(); err != nil {
-					s.t.Fatal(err)
-				}
-				mail = append(mail, x.Answers()...)
-				c.Written(x)
-				busy = true
-			}
-		}
-		for _, m := range mail {
-			if to := s.cores[m.GetTo()]; to != nil && !s.down[m.GetTo()] {
-				to.Step(m)
-				busy = true
-			}
+	for s.round(func(*Work) {}) {
+	}
+}
+
+// round lets each member do what it wants to, which look may change, and then hear what was sent.
+// It reports whether anything was done.
+func (s *still) round(look func(*Work)) (busy bool) {
+	s.t.Helper()
+	var mail []*pb.Message
+	do := func(err error) {
+		s.t.Helper()
+		if busy = true; err != nil {
+			s.t.Fatal(err)
 		}
 	}
+	for id, c := range s.cores {
+		if s.down[id] {
+			continue
+		}
+		w, err := c.Ready()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		look(&w)
+		mail = append(mail, w.Send...)
+		for _, r := range w.Read {
+			do(r.Do())
+			c.HasRead(r)
+		}
+		for _, x := range w.Write {
+			do(x.Begin())
+			do(x.Settle())
+			mail = append(mail, x.Answers()...)
+			c.Written(x)
+		}
+	}
+	for _, m := range mail {
+		if to := s.cores[m.GetTo()]; to != nil && !s.down[m.GetTo()] {
+			to.Step(m)
+			busy = true
+		}
+	}
+	return busy
 }
 
 // TestFounders: one folder with the first words is enough for a cluster, and all members learn from
@@ -198,52 +203,19 @@ func TestOldEntries(t *testing.T) {
 	s.cores[1].Tick()
 	// Until the read is done nothing is sent to it, and the others get what is new.
 	reads, sent, old := []*Read(nil), 0, s.cores[1].applied
-	var carry func(m *pb.Message)
-	work := func(id uint64, hold bool) {
-		c := s.cores[id]
-		x, err := c.Ready()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hold {
-			reads = append(reads, x.Read...)
-		}
+	look := func(x *Work) {
+		reads, x.Read = append(reads, x.Read...), nil
 		for _, m := range x.Send {
-			carry(m)
-		}
-		for _, wr := range x.Write {
-			if err := wr.Begin(); err != nil {
-				t.Fatal(err)
+			if m.GetTo() == 4 && len(m.GetEntries()) > 0 && m.GetEntries()[0].GetIndex() <= old {
+				sent++
 			}
-			if err := wr.Settle(); err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range wr.Answers() {
-				carry(m)
-			}
-			c.Written(wr)
 		}
-	}
-	var mail []*pb.Message
-	carry = func(m *pb.Message) {
-		if m.GetTo() == 4 && len(m.GetEntries()) > 0 && m.GetEntries()[0].GetIndex() <= old {
-			sent++
-		}
-		mail = append(mail, m)
 	}
 	if err := l.Append(w.frame()); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
-		work(1, true)
-		for _, id := range []uint64{2, 3, 4} {
-			work(id, false)
-		}
-		now := mail
-		mail = nil
-		for _, m := range now {
-			s.cores[m.GetTo()].Step(m)
-		}
+		s.round(look)
 	}
 	if frame, _ := l.Committed(); len(reads) == 0 || sent != 0 || frame != 41 {
 		t.Fatalf("%d reads, %d sent before, frame %d is committed", len(reads), sent, frame)

@@ -197,7 +197,7 @@ func (c *Core) follows(m *pb.Message) drop {
 	var heads []engine.Head
 	for _, e := range m.GetEntries() {
 		if e == nil || e.GetIndex() != index+1 || e.GetTerm() < term || e.GetTerm() > m.GetTerm() ||
-			e.GetTerm() == 0 || len(e.GetData()) > longest || !c.legible(e) {
+			e.GetTerm() == 0 || len(e.GetData()) > longest || !legible(e) {
 			return dropForm
 		}
 		if index, term = e.GetIndex(), e.GetTerm(); !known {
@@ -217,13 +217,13 @@ func (c *Core) follows(m *pb.Message) drop {
 	}
 	for i, h := range heads {
 		e := m.GetEntries()[i]
-		c.noteHead(e.GetIndex(), e.GetTerm(), h)
+		c.guard.noteHead(e.GetIndex(), e.GetTerm(), h)
 	}
 	return taken
 }
 
 // legible reports whether an entry is a frame, empty, or a change of members that can be read.
-func (c *Core) legible(e *pb.Entry) bool {
+func legible(e *pb.Entry) bool {
 	switch e.GetType() {
 	case pb.EntryNormal:
 		return true
@@ -249,13 +249,13 @@ func (c *Core) headAt(index, term uint64) (engine.Head, bool) {
 	return engine.Head{}, false
 }
 
-func (c *Core) noteHead(index, term uint64, head engine.Head) {
-	for _, h := range c.guard.heads[index] {
+func (g *guard) noteHead(index, term uint64, head engine.Head) {
+	for _, h := range g.heads[index] {
 		if h.term == term {
 			return
 		}
 	}
-	c.guard.heads[index] = append(c.guard.heads[index], judged{term, head})
+	g.heads[index] = append(g.heads[index], judged{term, head})
 }
 
 // ahead is a message that the library will not have to search the log for: who says that it differs
@@ -310,7 +310,7 @@ func (c *Core) introduce(m *pb.Message) drop {
 	g := &c.guard
 	s := m.GetSnapshot()
 	switch {
-	case s == nil && !c.often():
+	case s == nil && !c.guard.often():
 		return dropOften
 	case s == nil:
 		c.work.Send = append(c.work.Send, &pb.Message{Type: pb.MsgSnap.Enum(), From: new(c.ID),
@@ -325,9 +325,9 @@ func (c *Core) introduce(m *pb.Message) drop {
 }
 
 // often counts a question of another member, and reports whether it may be answered.
-func (c *Core) often() bool {
-	c.guard.asks++
-	return c.guard.asks <= asksPerTick
+func (g *guard) often() bool {
+	g.asks++
+	return g.asks <= asksPerTick
 }
 
 // mayAsk judges the question of another member what is committed.
@@ -338,7 +338,7 @@ func (c *Core) mayAsk(m *pb.Message) drop {
 		return dropForm
 	case !c.member(m.GetFrom()):
 		return dropStranger
-	case !c.often():
+	case !c.guard.often():
 		return dropOften
 	}
 	return taken
@@ -346,9 +346,9 @@ func (c *Core) mayAsk(m *pb.Message) drop {
 
 // learn notes what an entry of the log says of members, before it is committed: who is to vote may
 // be the only one who can be elected then.
-func (c *Core) learn(e *pb.Entry) {
+func (g *guard) learn(e *pb.Entry) {
 	if change, err := changeOf(byte(e.GetType()), e.GetData()); err == nil && nominates(change) {
-		c.guard.nominated[change.GetNodeId()] = e.GetIndex()
+		g.nominated[change.GetNodeId()] = e.GetIndex()
 	}
 }
 

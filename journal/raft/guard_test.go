@@ -79,11 +79,14 @@ func TestNobodyElseLeads(t *testing.T) {
 	}
 }
 
-// TestMalformed: what a voter says and cannot be changes nothing and ends nothing.
-func TestMalformed(t *testing.T) {
-	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
-	s.lead(1)
-	term, last := s.cores[1].term, s.cores[2].last
+// malformed is a message that cannot be, and why.
+type malformed struct {
+	m   *pb.Message
+	why drop
+}
+
+// manyMalformed are such messages for member 2, whose log ends with entry last, or from it.
+func manyMalformed(term, last uint64) map[string]malformed {
 	entry := func(index, term uint64, kind pb.EntryType, data []byte) *pb.Entry {
 		return &pb.Entry{Index: new(index), Term: new(term), Type: kind.Enum(), Data: data}
 	}
@@ -104,14 +107,8 @@ func TestMalformed(t *testing.T) {
 	far.Index = new(uint64(highest - 1))
 	nested := say(pb.MsgAppResp, 2, 1, term)
 	nested.Responses = []*pb.Message{say(pb.MsgHup, 1, 1, 0)}
-	remove, err := proto.Marshal(&pb.ConfChange{Type: Remove.Enum()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, x := range map[string]struct {
-		m   *pb.Message
-		why drop
-	}{
+	remove, _ := proto.Marshal(&pb.ConfChange{Type: Remove.Enum()})
+	return map[string]malformed{
 		"nothing":               {nil, dropAddress},
 		"from nobody":           {say(pb.MsgHeartbeat, 0, 2, term), dropAddress},
 		"from itself":           {say(pb.MsgHeartbeat, 2, 2, term), dropAddress},
@@ -145,7 +142,15 @@ func TestMalformed(t *testing.T) {
 			To: new(uint64(2)), Snapshot: &pb.Snapshot{}}, dropStranger},
 		"a call to lead": {say(pb.MsgTimeoutNow, 3, 2, term), dropStranger},
 		"a proposal":     {say(pb.MsgProp, 3, 1, term), dropKind},
-	} {
+	}
+}
+
+// TestMalformed: what a voter says and cannot be changes nothing and ends nothing.
+func TestMalformed(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
+	s.lead(1)
+	term, last := s.cores[1].term, s.cores[2].last
+	for name, x := range manyMalformed(term, last) {
 		to := s.cores[2]
 		if x.m.GetTo() == 1 {
 			to = s.cores[1]
@@ -301,7 +306,8 @@ func TestNominated(t *testing.T) {
 	s.settle()
 	s.down[3] = true // and this one a frame behind it
 	l := s.cores[1].lead
-	if err := l.Append((&scribe{Lead: l, x: engine.NewExchange(7), head: l.Head}).frame()); err != nil {
+	f := (&scribe{Lead: l, x: engine.NewExchange(7), head: l.Head}).frame()
+	if err := l.Append(f); err != nil {
 		t.Fatal(err)
 	}
 	s.settle()

@@ -27,7 +27,7 @@ type storage struct {
 	nominated map[uint64]uint64
 	removed   map[uint64]bool
 
-	// The Core's: what was applied, old entries that were read, and those to be read, by the first one.
+	// The Core's: what was applied, old entries that were read, and those to be read, by the first.
 	applied uint64
 	chunks  [][]*pb.Entry
 	wanted  []uint64

@@ -77,6 +77,9 @@ func (a *Alone) StepDown(context.Context) error {
 	return errors.New("the node is alone: nobody else can lead")
 }
 
+// Warn does nothing: there is nobody else.
+func (a *Alone) Warn([32]byte) {}
+
 // Close drains the writer and stops the follower, which writes a last checkpoint before ctx ends.
 // Journal stays open for its readers.
 func (a *Alone) Close(ctx context.Context) error {

@@ -143,7 +143,8 @@ func (m *Together) awaitHandOver() {
 func (m *Together) write(x *engine.Exchange, log *termLog) (clean bool) {
 	o := &m.options
 	writer, err := sequencer.New(x, m.Board, log, sequencer.Options{Head: log.end(),
-		Epoch: log.Term, Poison: o.Poisoned, Fatal: o.Torn, Spent: o.Spent,
+		Epoch: log.Term, Ask: log.Ask, Confirm: log.Confirm,
+		Poison: o.Poisoned, Fatal: o.Torn, Spent: o.Spent,
 		Refusal: sequencer.ErrNoLeader})
 	if err != nil {
 		o.Failed("lead", err)

@@ -37,6 +37,10 @@ type Cluster struct {
 	Links  bool
 	// Quarantined reports whether a Command has once made the engine panic on this node.
 	Quarantined func(*engine.Command) bool
+	// Proved returns why the evidence of an order is none, nil if it is good; nil: nobody looks.
+	Proved func(*engine.Command) error
+	// Shun stores the fingerprint of a Command that made the engine panic on another node.
+	Shun func(fingerprint [32]byte) error
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
 	// Led is called when this member begins to lead. It must not wait.
@@ -56,6 +60,7 @@ type Together struct {
 	leads        chan *raft.Lead
 	leader, term atomic.Uint64 // as they are known
 	terms        atomic.Uint64 // how often the term has changed
+	lies         atomic.Uint64 // orders of other nodes that nobody signed
 	moved        chan struct{} // has a token when who takes Commands may have changed
 
 	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
@@ -119,7 +124,8 @@ func newTogether(c *Common) *Together {
 func (m *Together) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
-	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard}
+	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard,
+		Shun: c.Shun}
 	m.Enter = m.enter
 	m.Submit = func(c *engine.Command) (engine.Receipt, error) {
 		call, err := m.enter(c)
@@ -235,41 +241,6 @@ func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Ca
 	return err
 }
 
-// serve takes Commands of another node.
-func (m *Together) serve(from uint64, c net.Conn) {
-	if !m.peer.Votes(from) && !m.peer.Learns(from) {
-		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
-		return
-	}
-	allowed := func(c *engine.Command) bool {
-		if m.cluster.Quarantined(c) {
-			return false
-		}
-		if m.peer.Votes(from) {
-			return c.Kind != engine.Started && c.Kind != engine.Advance
-		}
-		return m.caused(c)
-	}
-	err := m.server.Serve(c, allowed)
-	m.options.Log.Debug("a node's connection for commands ends", "node", m.called(from), "error", err)
-}
-
-// caused reports whether clients can cause a Command: a gateway may enter no other.
-func (m *Together) caused(c *engine.Command) bool {
-	switch c.Kind {
-	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
-		engine.Arm, engine.SetKey:
-		return true
-	case engine.CancelAll:
-		return c.Owner != 0 && c.Reason != engine.ByOperator
-	case engine.Link:
-		return m.cluster.Links
-	case engine.Deposit:
-		return m.cluster.Faucet > 0 && c.Cash == m.cluster.Faucet && c.Market == 0
-	}
-	return false
-}
-
 // move is told who leads, and in which term.
 func (m *Together) move(leader, term uint64) {
 	m.leader.Store(leader)
@@ -313,7 +284,9 @@ func (m *Together) carry() {
 		case 0:
 		case m.cluster.ID:
 			near, far := net.Pipe()
-			go func() { _ = m.server.Serve(far, func(*engine.Command) bool { return true }) }()
+			go func() {
+				_ = m.server.Serve(far, func(c *engine.Command) bool { return m.trusted(true, c) })
+			}()
 			conn = near
 		default:
 			conn, err = m.network.Dial(to)

@@ -71,6 +71,8 @@ type Play interface {
 	Standing() *Standing
 	// StepDown lets another node lead, if this one does and there is one that can.
 	StepDown(ctx context.Context) error
+	// Warn tells the other nodes the fingerprint of a Command that made the engine panic on this one.
+	Warn(fingerprint [32]byte)
 	// Close ends all that Start has started. The follower writes a last checkpoint before ctx ends.
 	// Journal stays open for its readers.
 	Close(ctx context.Context) error

@@ -118,6 +118,10 @@ func (m *Together) collectors() []prometheus.Collector {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
 			Name: "term_changes_total", Help: "How often another term has begun."},
 			func() float64 { return float64(m.terms.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
+			Name: "unsigned_orders_total", Help: "Orders of other nodes that nobody had signed, of those " +
+				"that were looked at while this node led."},
+			func() float64 { return float64(m.lies.Load()) }),
 		of.Gauge("leads", "1 while this node leads.", func() float64 {
 			if m.Leads() {
 				return 1
@@ -145,8 +149,8 @@ var (
 	sentTo = prometheus.NewDesc("clobd_cluster_sent_bytes_total",
 		"Bytes of messages to a member.", []string{"node"}, nil)
 	refused = prometheus.NewDesc("clobd_cluster_refused_messages_total",
-		"Messages of other members that this one did not take, by reason: stranger (only a voter may say "+
-			"it), form, log, frame (it cannot be), address, kind, often.", []string{"reason"}, nil)
+		"Messages of other members that this one did not take, by reason: stranger (only a voter may "+
+			"say it), form, log, frame (it cannot be), address, kind, often.", []string{"reason"}, nil)
 )
 
 // Describe describes the metrics.

@@ -18,8 +18,8 @@ type leader struct {
 	ended   bool
 }
 
-// asked is a Command without an answer, and the last Sequence that anybody was told of before it was
-// sent.
+// asked is a Command without an answer, and the last Sequence that anybody was told of before it
+// was sent.
 type asked struct {
 	sent
 	known engine.Sequence
@@ -63,9 +63,11 @@ func (s *seat) lead(l *raft.Lead) {
 		o.Head.Time = 0
 	}
 	var j sequencer.Journal = l
+	o.Ask, o.Confirm = l.Ask, l.Confirm
 	switch c.options.Sabotage {
 	case EarlyCommit, LostAck, StaleCancel:
-		j = &sabotagedLead{l, c.options.Sabotage}
+		bad := &sabotagedLead{l, c.options.Sabotage}
+		j, o.Confirm = bad, bad.Confirm
 	}
 	writer, err := sequencer.New(x, board, j, o)
 	if err != nil {
@@ -237,8 +239,8 @@ func (l *leader) hear() {
 		if x.command.Kind != engine.Cancel && x.command.Kind != engine.CancelAll {
 			c.told(&r) // a cancel that found nothing is in no frame
 		}
-		c.check(r.Sequence >= x.known, "STALE: an answer knows of Sequence %d; %d was told before it was "+
-			"asked for", r.Sequence, x.known)
+		c.check(r.Sequence >= x.known, "STALE: an answer knows of Sequence %d; %d was told before it "+
+			"was asked for", r.Sequence, x.known)
 		c.traders.hear(&x.command, &r)
 	}
 	l.sent = waiting

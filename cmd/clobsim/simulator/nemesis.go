@@ -94,8 +94,8 @@ func (c *cluster) fault() {
 	}
 }
 
-// lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one to
-// come, and what cannot be.
+// lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one
+// to come, and what cannot be.
 func (c *cluster) lie() {
 	c.result.Lies++
 	from := uint64(liar)
@@ -246,6 +246,11 @@ func (s *seat) advance(l *seat) {
 			change(raft.Promote, s.id)
 		}
 	default:
+		for _, x := range c.seats { // a majority that does not know of it could elect nobody
+			if !x.waits() && (!x.up || !slices.Contains(x.core.Standing().Voters, s.id)) {
+				return
+			}
+		}
 		c.say("member %d is in the place of %d", s.id, s.replaced)
 		s.replaced = 0
 	}

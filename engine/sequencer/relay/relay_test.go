@@ -489,3 +489,35 @@ func FuzzSound(f *testing.F) {
 		}
 	})
 }
+
+// TestWarn: a warning is answered once it is stored, and one that may not be given, or cannot be
+// stored, is an error for who gives it.
+func TestWarn(t *testing.T) {
+	full := errors.New("disk full")
+	for _, x := range []struct {
+		shun    func([32]byte) error
+		allowed bool
+		good    bool
+	}{{func([32]byte) error { return nil }, true, true}, {func([32]byte) error { return full }, true,
+		false}, {func([32]byte) error { return nil }, false, false}, {nil, true, false}} {
+		near, far := net.Pipe()
+		got := make(chan [32]byte, 1)
+		s := &Server{}
+		if x.shun != nil {
+			s.Shun = func(f [32]byte) error {
+				got <- f
+				return x.shun(f)
+			}
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(far, func(*engine.Command) bool { return x.allowed }) }()
+		if err := Warn(near, [32]byte{7}); (err == nil) != x.good {
+			t.Errorf("%+v: %v", x, err)
+		}
+		if x.good && <-got != [32]byte{7} {
+			t.Error("another fingerprint")
+		}
+		near.Close()
+		<-served
+	}
+}

@@ -18,6 +18,9 @@ type Server struct {
 	EnterAll func([]engine.Command, []*sequencer.Call) error
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
+	// Shun stores the fingerprint of a Command that made the engine panic on another node; nil: none
+	// is taken.
+	Shun func(fingerprint [32]byte) error
 	// Most is how many Commands of one connection may be without an answer; default 4,096.
 	Most int
 }
@@ -59,9 +62,11 @@ func (s *Server) enter(b []engine.Command, allowed func(*engine.Command) bool,
 	answers chan<- promised) {
 	calls := make([]*sequencer.Call, len(b))
 	var err error
-	if len(b) == 1 && b[0].Kind == heard {
-		s.Heard(b[0].Owner, b[0].Key)
-		answers <- promised{}
+	if IsNote(&b[0]) { // it is alone
+		if err = ErrKind; allowed(&b[0]) {
+			err = s.note(&b[0])
+		}
+		answers <- promised{nil, err}
 		return
 	}
 	for i := range b {
@@ -79,6 +84,18 @@ func (s *Server) enter(b []engine.Command, allowed func(*engine.Command) bool,
 	for _, call := range calls {
 		answers <- promised{call, err}
 	}
+}
+
+// note takes what is no Command.
+func (s *Server) note(c *engine.Command) error {
+	switch {
+	case !IsWarning(c):
+		s.Heard(c.Owner, c.Key)
+		return nil
+	case s.Shun == nil:
+		return ErrKind
+	}
+	return s.Shun(c.ID)
 }
 
 // reply sends the answers in order. Those that are there together are sent together. When the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"slices"
 
 	"clobd/engine"
@@ -29,9 +30,35 @@ const (
 
 var errMalformed = errors.New("malformed message between nodes")
 
-// heard is the kind of what is no Command: a note that an API key, Owner and Key, was heard from.
-// No kind of Command is 0.
+// heard is the kind of what is no Command: a note that an API key, Owner and Key, was heard from,
+// or a warning of a Command that made the engine panic, whose fingerprint is ID. No kind of Command
+// is 0.
 const heard engine.Kind = 0
+
+// IsNote reports whether what came from another node is no Command.
+func IsNote(c *engine.Command) bool { return c.Kind == heard }
+
+// IsWarning reports whether it is a warning.
+func IsWarning(c *engine.Command) bool { return c.Kind == heard && c.ID != engine.OrderID{} }
+
+// Warn tells the node at the other end of a connection of a Command that made the engine panic, and
+// waits until it has stored the fingerprint.
+func Warn(conn net.Conn, fingerprint [32]byte) error {
+	var w commandWriter
+	b := w.encode([]bundle{{[]engine.Command{{Kind: heard, ID: fingerprint}}, nil}})
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	b, err := readMessage(bufio.NewReaderSize(conn, buffered), nil)
+	if err != nil {
+		return err
+	}
+	var a answer
+	if _, err := a.take(b); err != nil {
+		return err
+	}
+	return a.err
+}
 
 // bundle is Commands that enter together, on their way.
 type bundle struct {

@@ -1,0 +1,134 @@
+package role
+
+import (
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"clobd/engine"
+	"clobd/engine/sequencer/relay"
+	"clobd/ingress"
+)
+
+// proofs: of so many orders of other nodes, the evidence of one is looked at.
+const proofs = 64
+
+// serve takes Commands of another node.
+func (m *Together) serve(from uint64, c net.Conn) {
+	if !m.peer.Votes(from) && !m.peer.Learns(from) {
+		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
+		return
+	}
+	err := m.server.Serve(c, func(command *engine.Command) bool {
+		if !m.trusted(m.peer.Votes(from), command) {
+			return false
+		}
+		if err := m.doubt(command, rand.N(proofs)); err != nil {
+			m.lies.Add(1)
+			m.options.Log.Error("a node has handed over an order that nobody signed: it is hung up",
+				"node", m.called(from), "order", command.ID.Hex(), "error", err)
+			c.Close()
+			return false
+		}
+		return true
+	})
+	m.options.Log.Debug("a node's connection for commands ends", "node", m.called(from), "error", err)
+}
+
+// trusted reports whether another node, with a vote or without, may enter a Command here.
+func (m *Together) trusted(votes bool, c *engine.Command) bool {
+	switch {
+	case relay.IsNote(c):
+		return votes || !relay.IsWarning(c)
+	case m.cluster.Quarantined(c):
+		return false
+	case c.Kind == engine.Place && m.revoked(c):
+		return false
+	case votes:
+		return c.Kind != engine.Started && c.Kind != engine.Advance
+	}
+	return m.caused(c)
+}
+
+// revoked reports whether the API key of an order is revoked by now: the other node may not have
+// known.
+func (m *Together) revoked(c *engine.Command) bool {
+	d := m.Board.Directory
+	owner, known := d.Address(c.Owner)
+	return known && d.Revoked(owner, c.Key)
+}
+
+// doubt looks at the evidence of an order if the draw is 0, and returns why it is none.
+func (m *Together) doubt(c *engine.Command, draw int) error {
+	if c.Kind != engine.Place || draw != 0 || m.cluster.Proved == nil {
+		return nil
+	}
+	return m.cluster.Proved(c)
+}
+
+// caused reports whether clients can cause a Command: a gateway may enter no other.
+func (m *Together) caused(c *engine.Command) bool {
+	switch c.Kind {
+	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
+		engine.Arm, engine.SetKey:
+		return true
+	case engine.CancelAll:
+		return c.Owner != 0 && c.Reason != engine.ByOperator
+	case engine.Link:
+		return m.cluster.Links
+	case engine.Deposit:
+		return m.cluster.Faucet > 0 && c.Cash == m.cluster.Faucet && c.Market == 0 &&
+			c.ID == ingress.GiftID(c.Address)
+	}
+	return false
+}
+
+// warnTime is how long all other members together may take to hear of a Command that panicked.
+const warnTime = time.Second
+
+// Warn tells all other members of a Command that made the engine panic here, by its fingerprint, so
+// that whoever sends it again does not end the next leader. It returns once they have stored it, or
+// after a second.
+func (m *Together) Warn(fingerprint [32]byte) {
+	end := time.Now().Add(warnTime)
+	var told sync.WaitGroup
+	for id := range m.others() {
+		told.Go(func() {
+			conn, err := m.network.Dial(id)
+			if err == nil {
+				err = conn.SetDeadline(end)
+			}
+			if err == nil {
+				err = relay.Warn(conn, fingerprint)
+				conn.Close()
+			}
+			if err != nil {
+				m.options.Log.Error("a member does not know of a command that panicked", "node", m.called(id),
+					"error", err)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		told.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Until(end)):
+	}
+}
+
+// others are the members that this one knows a way to.
+func (m *Together) others() map[uint64]bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	all := map[uint64]bool{}
+	for id := range m.names {
+		if id != m.cluster.ID {
+			all[id] = true
+		}
+	}
+	return all
+}

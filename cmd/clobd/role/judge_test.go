@@ -1,0 +1,92 @@
+package role
+
+import (
+	"errors"
+	"testing"
+
+	"clobd/engine"
+	"clobd/engine/sequencer"
+	"clobd/engine/sequencer/memory"
+	"clobd/engine/view"
+	"clobd/ingress"
+)
+
+// newJudge makes a member that knows an owner with a trading key, number 3, that is revoked.
+func newJudge(t *testing.T) *Together {
+	t.Helper()
+	board := view.NewBoard()
+	s, err := sequencer.New(engine.NewExchange(1), board, new(memory.Journal), sequencer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run() }()
+	a := engine.Address{1}
+	for _, c := range []engine.Command{{Kind: engine.Deposit, Address: a, Cash: 5},
+		{Kind: engine.Link, Address: a, Holder: a}, {Kind: engine.SetKey, Owner: 1, Key: 3},
+		{Kind: engine.SetKey, Owner: 1, Key: 3, Revoke: true}} {
+		if r, err := s.Submit(&c); err != nil || r.Reject != engine.Accepted {
+			t.Fatalf("%+v: %+v %v", c, r, err)
+		}
+	}
+	if err := errors.Join(s.Close(), <-ended); err != nil {
+		t.Fatal(err)
+	}
+	return &Together{Common: &Common{Board: board}, cluster: &Cluster{Faucet: 9,
+		Quarantined: func(c *engine.Command) bool { return c.ID == engine.OrderID{66} },
+		Proved: func(c *engine.Command) error {
+			if len(c.Proof) == 0 {
+				return errors.New("no evidence")
+			}
+			return nil
+		}}}
+}
+
+// TestTrusted: what the leader takes of other nodes: of a gateway what clients can cause, and of
+// nobody an order under a revoked key, or a Command that has made the engine panic.
+func TestTrusted(t *testing.T) {
+	m, a := newJudge(t), engine.Address{2}
+	gift := engine.Command{Kind: engine.Deposit, Address: a, Cash: 9, ID: ingress.GiftID(a)}
+	change := func(f func(*engine.Command)) engine.Command {
+		c := gift
+		f(&c)
+		return c
+	}
+	for name, x := range map[string]struct {
+		c              engine.Command
+		voter, gateway bool
+	}{
+		"an order":            {engine.Command{Kind: engine.Place, Owner: 1, Key: 4}, true, true},
+		"a revoked key":       {engine.Command{Kind: engine.Place, Owner: 1, Key: 3}, false, false},
+		"its cancel":          {engine.Command{Kind: engine.Cancel, Owner: 1, Key: 3}, true, true},
+		"poison":              {engine.Command{Kind: engine.Place, ID: engine.OrderID{66}}, false, false},
+		"a start":             {engine.Command{Kind: engine.Started}, false, false},
+		"the time":            {engine.Command{Kind: engine.Advance}, false, false},
+		"a withdrawal":        {engine.Command{Kind: engine.Withdraw}, true, false},
+		"a gift":              {gift, true, true},
+		"a gift under an id":  {change(func(c *engine.Command) { c.ID[5]++ }), true, false},
+		"a gift without one":  {change(func(c *engine.Command) { c.ID = engine.OrderID{} }), true, false},
+		"another wallet's":    {change(func(c *engine.Command) { c.Address[3]++ }), true, false},
+		"a larger gift":       {change(func(c *engine.Command) { c.Cash++ }), true, false},
+		"a gift of tokens":    {change(func(c *engine.Command) { c.Market = 1 }), true, false},
+		"a heartbeat":         {engine.Command{Owner: 1, Key: 4}, true, true},
+		"a warning":           {engine.Command{ID: engine.OrderID{1}}, true, false},
+		"an operator's sweep": {engine.Command{Kind: engine.CancelAll}, true, false},
+	} {
+		if m.trusted(true, &x.c) != x.voter || m.trusted(false, &x.c) != x.gateway {
+			t.Errorf("%s: voter %v, gateway %v", name, m.trusted(true, &x.c), m.trusted(false, &x.c))
+		}
+	}
+}
+
+// TestDoubt: the evidence of an order is looked at when the draw falls on it, and that of nothing
+// else.
+func TestDoubt(t *testing.T) {
+	m := newJudge(t)
+	signed := engine.Command{Kind: engine.Place, Proof: []byte{1}}
+	if m.doubt(&engine.Command{Kind: engine.Place}, 0) == nil || m.doubt(&signed, 0) != nil ||
+		m.doubt(&engine.Command{Kind: engine.Place}, 1) != nil ||
+		m.doubt(&engine.Command{Kind: engine.Cancel}, 0) != nil {
+		t.Error("what is looked at")
+	}
+}
