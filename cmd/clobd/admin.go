@@ -86,7 +86,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 		told.Scrub = n.scrubber.status()
 		if s := n.role.Standing(); s != nil {
-			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag}
+			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag, s.Age}
 		}
 	}
 	json.NewEncoder(w).Encode(told)
@@ -98,6 +98,8 @@ type inCluster struct {
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`
 	Lag    uint64 `json:"lag"`
+	// Age is how old what is shown may be: the time since the leader was heard.
+	Age float64 `json:"ageSeconds"`
 }
 
 type checkpoint struct {

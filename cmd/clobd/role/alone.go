@@ -69,6 +69,12 @@ func (a *Alone) Begin() error {
 // Leads is true: nobody else does.
 func (a *Alone) Leads() bool { return true }
 
+// Await does nothing: nobody knows more than this node.
+func (a *Alone) Await(context.Context) error { return nil }
+
+// Unready is "": what could keep the node from its promise is not in its role.
+func (a *Alone) Unready() string { return "" }
+
 // Standing is nil: there is no cluster.
 func (a *Alone) Standing() *Standing { return nil }
 

@@ -32,6 +32,9 @@ type Options struct {
 	Commands uint64
 	Interval time.Duration
 	Hold     func() bool
+	// Full reports whether the disk has no more room for orders; a node that is alone has its door
+	// for that.
+	Full func() bool
 	// Poisoned gets a Command that made Apply panic, Torn a panic behind Apply. Both end the
 	// process.
 	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
@@ -67,6 +70,10 @@ type Play interface {
 	Writer() (counts sequencer.Counters, stalled time.Duration)
 	// Leads reports whether this node gives Commands their Sequence.
 	Leads() bool
+	// Await returns once what this node shows is no older than its start. Start comes before.
+	Await(ctx context.Context) error
+	// Unready says why this node should not be asked now; "" if it may be.
+	Unready() string
 	// Standing says how a member sees its cluster; nil if the node is alone.
 	Standing() *Standing
 	// StepDown lets another node lead, if this one does and there is one that can.
