@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clobd/cmd/clobd/page"
+	"clobd/cmd/clobd/role"
 	"clobd/ingress/conn"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -47,6 +48,9 @@ func (n *node) adminServer() *http.Server {
 	})))
 	mux.HandleFunc("/cluster", membership{n}.clusterRoute)
 	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(membership{n}.stepDownRoute)))
+	for _, what := range []role.Change{role.Promote, role.Remove} {
+		mux.HandleFunc("/admin/cluster/"+string(what), guarded(n.posted(membership{n}.changeRoute(what))))
+	}
 	profileRoutes(mux, guarded)
 	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
 		Recent: n.recent, Bearer: n.bearer, Refuse: writes})

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,6 +28,8 @@ type clusterCommand struct {
 	Init     clusterInit     `cmd:"" help:"Make a cluster: of a node's folder, new or used, and of new folders for the other members, all on this machine. Each folder can then be moved to its own machine, whole and before its first start."`
 	Status   clusterStatus   `cmd:"" help:"Print how a running member sees its cluster."`
 	StepDown clusterStepDown `cmd:"" help:"Let another voter lead, without a failed request: before an upgrade of the node that leads."`
+	Promote  clusterPromote  `cmd:"" help:"Give a gateway a vote, while the cluster runs. Ask the member that leads."`
+	Remove   clusterRemove   `cmd:"" help:"Take a member out of the cluster, for ever, while it runs. Ask the member that leads, and stop the removed one."`
 }
 
 type clusterInit struct {
@@ -89,6 +93,30 @@ func (c *clusterStepDown) Run() error {
 	_, err := c.Post("/admin/cluster/step-down", map[string]string{}, time.Minute)
 	if err == nil {
 		fmt.Println("another node leads")
+	}
+	return err
+}
+
+type clusterPromote struct {
+	client.Operator
+	Name string `arg:"" help:"What the gateway is called."`
+}
+
+// Run asks the node that leads.
+func (c *clusterPromote) Run() error { return change(&c.Operator, role.Promote, c.Name) }
+
+type clusterRemove struct {
+	client.Operator
+	Name string `arg:"" help:"What the member is called."`
+}
+
+// Run asks the node that leads.
+func (c *clusterRemove) Run() error { return change(&c.Operator, role.Remove, c.Name) }
+
+func change(o *client.Operator, what role.Change, name string) error {
+	_, err := o.Post("/admin/cluster/"+string(what), map[string]string{"node": name}, time.Minute)
+	if err == nil {
+		fmt.Printf("done: %s %s\n", what, name)
 	}
 	return err
 }
@@ -219,4 +247,24 @@ func (n membership) stepDownRoute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell(w, http.StatusOK, n.role.Standing())
+}
+
+// changeRoute answers once a change of the members is in force.
+func (n membership) changeRoute(what role.Change) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Node string }
+		err := json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&asked)
+		if err == nil {
+			err = n.role.Change(r.Context(), what, asked.Node)
+		}
+		if err == nil {
+			tell(w, http.StatusOK, n.role.Standing())
+			return
+		}
+		hint := "clobd cluster status tells who is a member, and who leads"
+		if advised := new(cli.HintError); errors.As(err, &advised) {
+			hint = advised.Hint
+		}
+		tell(w, http.StatusConflict, problem{err.Error(), hint})
+	}
 }

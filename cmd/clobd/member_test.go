@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"clobd/cmd/clobd/client"
+	"clobd/cmd/clobd/role"
 )
 
 // readiness is what /readyz says.
@@ -181,5 +184,68 @@ func TestPeersWithoutCluster(t *testing.T) {
 	exit, is := err.(*exec.ExitError)
 	if !is || exit.ExitCode() != 2 || !strings.Contains(string(out), "--peers has no effect") {
 		t.Errorf("%v %s", err, out)
+	}
+}
+
+// TestClusterChange promotes the gateway and removes a voter under load: no order gets another
+// answer than one that holds, the removed one is refused, and the promoted one counts for a
+// majority and leads like any voter.
+func TestClusterChange(t *testing.T) {
+	f := newFleet(t, 2)
+	leader := f.agree(t)
+	out := "a"
+	if leader == out {
+		out = "b"
+	}
+	order := func(what, name string) error {
+		p := f.nodes[leader]
+		o := client.Operator{Admin: p.admin, Data: p.data}
+		_, err := o.Post("/admin/cluster/"+what, map[string]string{"node": name}, time.Minute)
+		return err
+	}
+	if err := order("promote", "nobody"); err == nil || !strings.Contains(err.Error(), "no member") {
+		t.Errorf("a stranger's promotion: %v", err)
+	}
+	if err := order("remove", leader); err == nil || !strings.Contains(err.Error(), "leads") {
+		t.Errorf("the leader's removal: %v", err)
+	}
+	b, pause := f.burst(t, out, func() {
+		for _, step := range [][2]string{{"promote", "g"}, {"remove", out}} {
+			if err := order(step[0], step[1]); err != nil {
+				t.Errorf("%v: %v", step, err)
+			}
+		}
+		f.nodes[out].kill(t)
+	})
+	t.Logf("%d acknowledged, %d refused, %d unknown, %v without writes", len(b.acks), b.refused,
+		b.unknown, pause.Round(time.Millisecond))
+	removed := f.nodes[out]
+	delete(f.nodes, out)
+	f.names = slices.DeleteFunc(f.names, func(name string) bool { return name == out })
+	for _, x := range f.traders[out] { // what it took is looked up at another node
+		x.Host = f.traders["g"][0].Host
+	}
+	delete(f.traders, out)
+	if s, err := standing(f.nodes["g"]); err != nil || len(s.Nodes) != 3 || s.Role == role.Gateway {
+		t.Errorf("g sees %+v %v", s, err)
+	}
+	// Of the three voters one goes: without g's vote there would be no majority.
+	for range 2 {
+		was := f.agree(t)
+		if b, _ := f.burst(t, was, func() { f.nodes[was].kill(t) }); len(b.acks) == 0 {
+			t.Error("nothing acknowledged")
+		}
+		f.agree(t)
+		f.nodes[was].start(t)
+	}
+	f.agree(t)
+	f.check(t)
+	removed.launch(t)
+	until(t, removed, "unready", func(r readiness) bool {
+		return !r.Ready && (strings.HasPrefix(r.Why, "no leader heard for ") ||
+			strings.Contains(r.Why, "no member"))
+	})
+	if t.Failed() {
+		t.Log(f.logs())
 	}
 }

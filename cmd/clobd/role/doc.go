@@ -22,5 +22,5 @@
 // checkpoint. Callers whose frames may or may not be committed are told that nobody knows.
 //
 // Read role.go, alone.go; member.go, leading.go, replica.go, heir.go, hello.go;
-// ready.go, standing.go, found.go; metrics.go.
+// ready.go, change.go, standing.go, found.go; metrics.go.
 package role

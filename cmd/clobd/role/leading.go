@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +90,11 @@ func (m *Together) govern() {
 		select {
 		case l := <-m.leads:
 			m.lead(l)
+		case <-time.After(time.Second):
+			// A gateway that was promoted has no spare yet.
+			if m.spare == nil && slices.Contains(m.glimpse().Voters, m.cluster.ID) {
+				m.setSpare(m.build())
+			}
 		case <-m.closing:
 			return
 		}

@@ -78,6 +78,8 @@ type Play interface {
 	Standing() *Standing
 	// StepDown lets another node lead, if this one does and there is one that can.
 	StepDown(ctx context.Context) error
+	// Change changes one member of the cluster, if this node leads.
+	Change(ctx context.Context, what Change, name string) error
 	// Close ends all that Start has started. The follower writes a last checkpoint before ctx ends.
 	// Journal stays open for its readers.
 	Close(ctx context.Context) error
