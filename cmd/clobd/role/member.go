@@ -265,8 +265,8 @@ func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Ca
 func (m *Together) serve(from uint64, conn net.Conn) {
 	if !m.peer.Votes(from) && !m.peer.Learns(from) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
-		if len(s.Voters) > 0 {
-			_ = say(conn, &welcome{Refused: "it is no member, or not any more"})
+		if m.peer.Removed(from) {
+			_ = say(conn, &welcome{Refused: "it was removed from the cluster"})
 		}
 		conn.Close()
 		return
