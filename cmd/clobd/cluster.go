@@ -158,7 +158,8 @@ func (n membership) readCluster(ctx context.Context) error {
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
 	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
-		Links: n.Demo, Settings: n.common, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
+		Links: n.Demo, Settings: n.common, Known: who.Members, Led: n.ledNow,
+		Addresses:   map[string]string{name: address},
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
 		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) }}
 	for _, text := range n.Peers {

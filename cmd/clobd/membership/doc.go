@@ -6,7 +6,7 @@
 // Contract: everything is made in cluster.part first. Then the first folder's journal becomes a
 // member's, in one write: this is when the cluster begins. Then each part takes its place, the
 // first member's last. Whatever ends this, a full disk or a crash, Run can be called again with the
-// same founders. Before the one write it starts over, because nothing has happened yet; after it, it
+// same founders. Before the one write it starts over, because nothing has happened yet, and then it
 // goes on. Nothing but cluster.part is ever removed.
 //
 // Read found.go.

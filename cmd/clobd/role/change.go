@@ -27,7 +27,7 @@ const changeTime = 10 * time.Second
 // count for a majority, and could be part of none for long.
 const mostBehind = 1000
 
-// Change changes one member, and waits until the change is in force. Only the member that leads can.
+// Change changes one member, and waits until that is in force. Only the member that leads can.
 func (m *Together) Change(ctx context.Context, what Change, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
@@ -53,11 +53,17 @@ func (m *Together) Change(ctx context.Context, what Change, name string) error {
 	case behind > mostBehind:
 		return cli.Hint(fmt.Errorf("%s lacks %d entries", name, behind), "it gets a vote once it keeps up")
 	}
-	var err error
-	if over := m.peer.Ask(func(c *raft.Core) { err = c.Change(kind, id) }); over != nil {
-		return over
-	} else if err != nil {
-		return err
+	for {
+		var err error
+		over := m.peer.Ask(func(c *raft.Core) { err = c.Change(kind, id) })
+		if over == nil && err == nil {
+			break
+		}
+		// A promotion takes two steps, and the other voters have to know the first.
+		if over != nil || what == Remove || !errors.Is(err, raft.ErrChange) || ctx.Err() != nil {
+			return errors.Join(over, err)
+		}
+		time.Sleep(glance)
 	}
 	for {
 		m.look()

@@ -15,7 +15,7 @@ import (
 // heir is the voter that should lead if this member does not: the one with most of the log of those
 // that are well. Who is well has its spare Exchange, and room on its disk. If nobody is, well is
 // false.
-func (m *Together) heir() (id uint64, well bool) {
+func (m fellow) heir() (id uint64, well bool) {
 	var voters []uint64
 	match := map[uint64]uint64{}
 	_ = m.peer.Ask(func(c *raft.Core) {
@@ -61,7 +61,7 @@ const passGap = 500 * time.Millisecond
 
 // passOn lets another voter lead while the spare Exchange of this one is still being made, because
 // nothing is written meanwhile. If none is well this member waits for its own.
-func (m *Together) passOn(l *raft.Lead, ended func() bool) {
+func (m fellow) passOn(l *raft.Lead, ended func() bool) {
 	for !ended() && !m.spare.isReady(l.Head.Frame) {
 		if to, well := m.heir(); well {
 			m.options.Log.Info("another node may lead at once, this one not yet", "node", m.called(to))
@@ -75,7 +75,7 @@ func (m *Together) passOn(l *raft.Lead, ended func() bool) {
 }
 
 // watchDisk hands the lead over while this member's disk is full, if another voter is well.
-func (m *Together) watchDisk() {
+func (m fellow) watchDisk() {
 	for told := false; ; {
 		if full := m.Leads() && m.options.Full(); full {
 			err := m.stepDown(context.Background(), true)
@@ -108,14 +108,14 @@ func grows(c *engine.Command) bool {
 
 // enterForwarded is enterHere for Commands that another node's door has taken: that one does not
 // know how full this disk is.
-func (m *Together) enterForwarded(c *engine.Command) (*sequencer.Call, error) {
+func (m fellow) enterForwarded(c *engine.Command) (*sequencer.Call, error) {
 	if grows(c) && m.options.Full() {
 		return nil, sequencer.ErrBusy
 	}
 	return m.enterHere(c)
 }
 
-func (m *Together) enterAllForwarded(commands []engine.Command, calls []*sequencer.Call) error {
+func (m fellow) enterAllForwarded(commands []engine.Command, calls []*sequencer.Call) error {
 	if m.options.Full() && slices.ContainsFunc(commands, func(c engine.Command) bool {
 		return grows(&c)
 	}) {

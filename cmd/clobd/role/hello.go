@@ -15,6 +15,10 @@ import (
 	"clobd/engine"
 )
 
+// fellow is what a member is to the others: it greets them, carries Commands to the one that leads
+// and takes theirs, and looks who is fit to lead.
+type fellow struct{ *Together }
+
 // hello are the first words on a connection that one member opens to another.
 type hello struct {
 	// Asks is true if the connection is only for the answer. Otherwise Commands follow.
@@ -72,7 +76,7 @@ type refusedError struct{ by, why string }
 func (e *refusedError) Error() string { return fmt.Sprintf("%s refuses this node: %s", e.by, e.why) }
 
 // greet says hello on a connection that this member has opened.
-func (m *Together) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
+func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
 		say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}), listen(conn, &w),
 		conn.SetDeadline(time.Time{}))
@@ -83,7 +87,7 @@ func (m *Together) greet(conn net.Conn, to uint64, asks bool) (w welcome, err er
 }
 
 // ask asks another member how it is.
-func (m *Together) ask(to uint64) (w welcome, err error) {
+func (m fellow) ask(to uint64) (w welcome, err error) {
 	conn, err := m.network.Dial(to)
 	if err != nil {
 		return w, err
@@ -93,7 +97,7 @@ func (m *Together) ask(to uint64) (w welcome, err error) {
 }
 
 // answer answers the hello of another member, and reports whether Commands follow.
-func (m *Together) answer(from uint64, conn net.Conn) (commands bool) {
+func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	var h hello
 	err := errors.Join(conn.SetDeadline(time.Now().Add(greetTime)), listen(conn, &h))
 	if err != nil {

@@ -108,7 +108,7 @@ func (m *Together) lead(l *raft.Lead) {
 	if m.spare == nil {
 		m.setSpare(m.build())
 	}
-	m.passOn(l, ended)
+	fellow{m}.passOn(l, ended)
 	if !m.shown.reach(l.Head.Frame, ended) {
 		return
 	}
@@ -241,7 +241,7 @@ func (m *Together) stepDown(ctx context.Context, needsWell bool) error {
 	if writer == nil {
 		return errors.New("this node does not lead")
 	}
-	to, well := m.heir()
+	to, well := fellow{m}.heir()
 	if !well && needsWell {
 		return errors.New("no other voter is well")
 	} else if !well {

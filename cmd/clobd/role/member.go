@@ -64,7 +64,7 @@ type Together struct {
 	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
 	refusal      atomic.Pointer[string] // why the leader refuses this member; nil if it does not
 	caught       atomic.Bool            // what is shown is no older than the start
-	goal         engine.Sequence        // that the leader showed when it was first asked; 0: nobody was
+	goal         engine.Sequence        // that the leader showed when it was first asked; 0: never
 
 	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
 	counted  atomic.Pointer[sequencer.Sequencer] // the last writer
@@ -141,7 +141,8 @@ func newTogether(c *Common) *Together {
 func (m *Together) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
-	m.server = &relay.Server{Enter: m.enterForwarded, EnterAll: m.enterAllForwarded, Heard: c.Heard}
+	m.server = &relay.Server{Enter: fellow{m}.enterForwarded,
+		EnterAll: fellow{m}.enterAllForwarded, Heard: c.Heard}
 	m.Enter = m.enter
 	m.Submit = func(c *engine.Command) (engine.Receipt, error) {
 		call, err := m.enter(c)
@@ -156,11 +157,11 @@ func (m *Together) Start() error {
 			"address of this machine that is free")
 	}
 	m.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: m.Journal.ID, TLS: c.TLS,
-		Receive:     m.receive,
+		Receive:     fellow{m}.receive,
 		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
 		Gone:        func(id uint64) { m.peer.Gone(id) },
 		Removed:     func(id uint64) bool { return m.peer.Removed(id) },
-		Stream:      m.serve, Log: o.Log})
+		Stream:      fellow{m}.serve, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
 		Lead: m.offer, Moved: m.move, Log: o.Log, Voters: c.told()})
 	if err != nil {
@@ -181,10 +182,10 @@ func (m *Together) Start() error {
 	}
 	m.joined.Go(func() { o.Failed("listen for members", m.network.Serve(l)) })
 	m.joined.Go(m.govern)
-	m.joined.Go(m.carry)
+	m.joined.Go(fellow{m}.carry)
 	m.joined.Go(m.route)
 	m.joined.Go(m.observe)
-	m.joined.Go(m.watchDisk)
+	m.joined.Go(fellow{m}.watchDisk)
 	return nil
 }
 
@@ -262,7 +263,7 @@ func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Ca
 }
 
 // serve takes Commands of another node.
-func (m *Together) serve(from uint64, conn net.Conn) {
+func (m fellow) serve(from uint64, conn net.Conn) {
 	if !m.peer.Votes(from) && !m.peer.Learns(from) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
 		if m.peer.Removed(from) {
@@ -289,7 +290,7 @@ func (m *Together) serve(from uint64, conn net.Conn) {
 }
 
 // caused reports whether clients can cause a Command: a gateway may enter no other.
-func (m *Together) caused(c *engine.Command) bool {
+func (m fellow) caused(c *engine.Command) bool {
 	switch c.Kind {
 	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
 		engine.Arm, engine.SetKey:
@@ -338,7 +339,7 @@ const redial = 20 * time.Millisecond
 
 // carry lets the Commands of this node's door travel to whoever leads. What waits when this node
 // itself begins to lead takes a short way.
-func (m *Together) carry() {
+func (m fellow) carry() {
 	for !m.isClosing() {
 		to := m.target()
 		var conn net.Conn
@@ -374,7 +375,7 @@ func (m *Together) carry() {
 }
 
 // connect opens a connection for Commands to the member that leads.
-func (m *Together) connect(to uint64) (net.Conn, error) {
+func (m fellow) connect(to uint64) (net.Conn, error) {
 	conn, err := m.network.Dial(to)
 	if err != nil {
 		return nil, err
@@ -393,7 +394,7 @@ func (m *Together) connect(to uint64) (net.Conn, error) {
 }
 
 // hangUp closes the connection when Commands go elsewhere.
-func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
+func (m fellow) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 	for {
 		select {
 		case <-m.moved:

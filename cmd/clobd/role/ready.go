@@ -15,7 +15,7 @@ import (
 const silence = 5 * time.Second
 
 // receive takes a message of another member, and notes that the leader is there.
-func (m *Together) receive(x *raft.Message) {
+func (m fellow) receive(x *raft.Message) {
 	if x.GetFrom() == m.leader.Load() {
 		m.heard.Store(time.Now().UnixNano())
 	}
@@ -23,7 +23,7 @@ func (m *Together) receive(x *raft.Message) {
 }
 
 // age is how old what this member shows may be: the time since the leader was heard.
-func (m *Together) age() time.Duration {
+func (m fellow) age() time.Duration {
 	if m.leader.Load() == m.cluster.ID {
 		return 0
 	}
@@ -35,7 +35,7 @@ func (m *Together) Unready() string {
 	if why := m.refusal.Load(); why != nil {
 		return *why
 	}
-	if age := m.age(); age > silence {
+	if age := (fellow{m}).age(); age > silence {
 		return fmt.Sprintf("no leader heard for %.0f s: what is shown may be as old", age.Seconds())
 	}
 	if !m.caught.Load() {
@@ -49,7 +49,7 @@ func (m *Together) Unready() string {
 // wants to read may have to; Unready tells. The error is that of a member that the leader refuses.
 func (m *Together) Await(ctx context.Context) error {
 	told := time.Now()
-	for until := m.catchUp; ctx.Err() == nil; {
+	for until := (fellow{m}).catchUp; ctx.Err() == nil; {
 		reached, err := until()
 		var refused *refusedError
 		switch {
@@ -58,10 +58,10 @@ func (m *Together) Await(ctx context.Context) error {
 		case reached:
 			m.caught.Store(true)
 			return nil
-		case err != nil && m.age() > silence:
+		case err != nil && fellow{m}.age() > silence:
 			m.options.Log.Warn("no leader is heard: reads are answered with what is here, and the node is "+
 				"not ready", "error", err)
-			m.joined.Go(m.catchUpLater)
+			m.joined.Go(fellow{m}.catchUpLater)
 			return nil
 		case time.Since(told) > time.Second:
 			told = time.Now()
@@ -83,7 +83,7 @@ func (m *Together) Await(ctx context.Context) error {
 const catchGap = 20 * time.Millisecond
 
 // catchUpLater goes on where Await had to give up.
-func (m *Together) catchUpLater() {
+func (m fellow) catchUpLater() {
 	for {
 		if reached, _ := m.catchUp(); reached {
 			m.caught.Store(true)
@@ -101,7 +101,7 @@ func (m *Together) catchUpLater() {
 var errNobody = errors.New("no node leads")
 
 // catchUp reports whether this member shows what the leader showed when it was first asked.
-func (m *Together) catchUp() (reached bool, err error) {
+func (m fellow) catchUp() (reached bool, err error) {
 	if m.Leads() {
 		return true, nil
 	}

@@ -118,7 +118,7 @@ func (m *Together) Standing() *Standing {
 	s, leader := m.glimpse(), m.leader.Load()
 	out := &Standing{Node: m.cluster.Name, Leader: m.called(leader), Term: m.term.Load(),
 		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied,
-		Age: m.age().Seconds()}
+		Age: fellow{m}.age().Seconds()}
 	for _, id := range slices.Concat(s.Voters, s.Learners) {
 		m.mutex.Lock()
 		n := m.names[id]
@@ -165,7 +165,7 @@ func (m *Together) collectors() []prometheus.Collector {
 			return 0
 		}),
 		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
-			"be as old.", func() float64 { return m.age().Seconds() }),
+			"be as old.", func() float64 { return fellow{m}.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+
 			"and back.", func() float64 { return float64(m.client.Held()) }),
 	}
