@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"clobd/cmd/clobd/page"
+	"clobd/cmd/clobd/role"
 	"clobd/ingress/conn"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -47,6 +48,9 @@ func (n *node) adminServer() *http.Server {
 	})))
 	mux.HandleFunc("/cluster", membership{n}.clusterRoute)
 	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(membership{n}.stepDownRoute)))
+	for _, what := range []role.Change{role.Promote, role.Remove} {
+		mux.HandleFunc("/admin/cluster/"+string(what), guarded(n.posted(membership{n}.changeRoute(what))))
+	}
 	profileRoutes(mux, guarded)
 	n.page = page.New(page.Options{Metrics: n.metrics, Ready: n.readyz, About: n.about,
 		Recent: n.recent, Bearer: n.bearer, Refuse: writes})
@@ -86,7 +90,7 @@ func (n *node) readyz(w http.ResponseWriter, _ *http.Request) {
 		told.Checkpoint, told.Lag, told.Disk = checkpointOf(&s), s.Lag, diskOf(n.space)
 		told.Scrub = n.scrubber.status()
 		if s := n.role.Standing(); s != nil {
-			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag}
+			told.inCluster = &inCluster{s.Role, s.Leader, s.Term, s.Lag, s.Age}
 		}
 	}
 	json.NewEncoder(w).Encode(told)
@@ -98,6 +102,8 @@ type inCluster struct {
 	Leader string `json:"leader"`
 	Term   uint64 `json:"term"`
 	Lag    uint64 `json:"lag"`
+	// Age is how old what is shown may be: the time since the leader was heard.
+	Age float64 `json:"ageSeconds"`
 }
 
 type checkpoint struct {

@@ -2,19 +2,26 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"clobd/cmd/cli"
 	"clobd/cmd/clobd/client"
+	folders "clobd/cmd/clobd/membership"
 	"clobd/cmd/clobd/papers"
 	"clobd/cmd/clobd/role"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/journal"
 	"clobd/journal/disk"
 )
 
@@ -22,6 +29,8 @@ type clusterCommand struct {
 	Init     clusterInit     `cmd:"" help:"Make a cluster: of a node's folder, new or used, and of new folders for the other members, all on this machine. Each folder can then be moved to its own machine, whole and before its first start."`
 	Status   clusterStatus   `cmd:"" help:"Print how a running member sees its cluster."`
 	StepDown clusterStepDown `cmd:"" help:"Let another voter lead, without a failed request: before an upgrade of the node that leads."`
+	Promote  clusterPromote  `cmd:"" help:"Give a gateway a vote, while the cluster runs. Ask the member that leads."`
+	Remove   clusterRemove   `cmd:"" help:"Take a member out of the cluster, for ever, while it runs. Ask the member that leads, and stop the removed one."`
 }
 
 type clusterInit struct {
@@ -37,12 +46,6 @@ func (c *clusterInit) Run(ctx context.Context) error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	for _, f := range all[1:] {
-		if entries, err := os.ReadDir(f.Data); err == nil && len(entries) > 0 {
-			return cli.Hint(fmt.Errorf("%s is not empty", f.Data), "a voter or gateway that begins needs a "+
-				"new folder")
-		}
-	}
 	first := &settings{serveCommand: &serveCommand{Data: all[0].Data}}
 	if err := disk.MakeFolder(nil, first.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
@@ -52,62 +55,23 @@ func (c *clusterInit) Run(ctx context.Context) error {
 		return err
 	}
 	forget(found)
-	var members []papers.Fellow
-	for i := range all {
-		members = append(members, all[i].Fellow)
-	}
-	cluster, err := c.found(ctx, members)
-	if err != nil {
-		return err
-	}
-	authority, err := papers.NewAuthority(cluster)
-	if err != nil {
-		return fmt.Errorf("make the cluster's authority: %w", err)
-	}
-	for i := len(all) - 1; i >= 0; i-- { // the first one last: with its papers all is there
-		f := &all[i]
-		if i > 0 {
-			if err := equip(f, cluster, first.Data); err != nil {
-				return fmt.Errorf("make %s: %w", f.Data, err)
-			}
+	founding := &folders.Founding{All: all, Secrets: map[string][]byte{},
+		Open:   func() (*journal.Journal, error) { return (&offline{Data: c.Data}).open(false) },
+		Others: func(data string) journal.Options { return (&offline{Data: data}).options(false) }}
+	for _, m := range masterFiles(filepath.Join(first.Data, masterName)) {
+		if founding.Secrets[filepath.Base(m.path)], err = os.ReadFile(m.path); err != nil {
+			return err
 		}
-		who := &papers.Passport{Name: f.Name, ID: f.ID, Address: f.Address, Members: members}
-		if err := authority.Write(f.Data, cluster, who, i == 0); err != nil {
-			return fmt.Errorf("make the papers of %s: %w", f.Name, err)
-		}
+	}
+	cluster, err := founding.Run(ctx)
+	if err != nil {
+		return failed(err)
 	}
 	fmt.Printf("cluster %016x; start each member, here or where its folder has been moved to:\n", cluster)
 	for _, f := range all {
 		fmt.Printf("  clobd serve --data %s --cluster %s@%s\n", f.Data, f.Name, f.Address)
 	}
 	return nil
-}
-
-// found makes the first folder's journal that of a cluster, and returns its id.
-func (c *clusterInit) found(ctx context.Context, members []papers.Fellow) (uint64, error) {
-	o := offline{Data: c.Data}
-	j, err := o.open(false)
-	if err != nil {
-		return 0, err
-	}
-	return j.ID, errors.Join(failed(role.Found(ctx, j, members)), j.Close())
-}
-
-// equip makes the folder of a further member, with the master secrets of the first one.
-func equip(f *papers.Founder, cluster uint64, first string) error {
-	if err := disk.MakeFolder(nil, f.Data); err != nil {
-		return err
-	}
-	for _, m := range masterFiles(filepath.Join(first, masterName)) {
-		text, err := os.ReadFile(m.path)
-		if err != nil {
-			return err
-		}
-		if err := writeDurably(filepath.Join(f.Data, filepath.Base(m.path)), string(text)); err != nil {
-			return err
-		}
-	}
-	return role.Follow((&offline{Data: f.Data}).options(false), cluster)
 }
 
 type clusterStatus struct {
@@ -134,11 +98,35 @@ func (c *clusterStepDown) Run() error {
 	return err
 }
 
+type clusterPromote struct {
+	client.Operator
+	Name string `arg:"" help:"What the gateway is called."`
+}
+
+// Run asks the node that leads.
+func (c *clusterPromote) Run() error { return change(&c.Operator, role.Promote, c.Name) }
+
+type clusterRemove struct {
+	client.Operator
+	Name string `arg:"" help:"What the member is called."`
+}
+
+// Run asks the node that leads.
+func (c *clusterRemove) Run() error { return change(&c.Operator, role.Remove, c.Name) }
+
+func change(o *client.Operator, what role.Change, name string) error {
+	_, err := o.Post("/admin/cluster/"+string(what), map[string]string{"node": name}, time.Minute)
+	if err == nil {
+		fmt.Printf("done: %s %s\n", what, name)
+	}
+	return err
+}
+
 // membership is what a node does as a member of a cluster.
 type membership struct{ *node }
 
 // readCluster reads the papers of a member, if the node is to be one.
-func (n membership) readCluster(context.Context) error {
+func (n membership) readCluster(ctx context.Context) error {
 	if n.Cluster == "" {
 		return nil
 	}
@@ -146,9 +134,21 @@ func (n membership) readCluster(context.Context) error {
 	if err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("--cluster %w", err)}
 	}
-	who, secure, err := papers.Read(n.Data)
+	keep := func(reload func() error) {
+		onHangup(ctx, func() {
+			if err := reload(); err != nil {
+				n.log.Error("the new certificate of this member is refused, the old one stays", "error", err)
+				return
+			}
+			n.log.Info("certificate of this member read again")
+		})
+	}
+	who, secure, err := papers.Keep(n.Data, keep)
 	switch {
 	case errors.Is(err, papers.ErrNone):
+		if exists(papers.Part(n.Data)) {
+			return cli.Hint(err, "clobd cluster init was interrupted: repeat it with the same words")
+		}
 		return cli.Hint(err, "clobd cluster init makes a cluster of it")
 	case err != nil:
 		return err
@@ -159,7 +159,8 @@ func (n membership) readCluster(context.Context) error {
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
 	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
-		Links: n.Demo, Known: who.Members, Addresses: map[string]string{name: address}, Led: n.ledNow,
+		Links: n.Demo, Settings: n.common, Known: who.Members, Led: n.ledNow,
+		Addresses:   map[string]string{name: address},
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
 		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) },
 		Shun:        func(f [32]byte) error { return n.poison.shun(f) }, Proved: n.proved}
@@ -195,6 +196,24 @@ func (n membership) proved(c *engine.Command) error {
 		err = errors.New("the evidence is of order " + id.Hex())
 	}
 	return err
+}
+
+// common are the settings that all members must have in common.
+func (n membership) common() map[string]string {
+	var domains []string
+	for i := range n.domains {
+		d := &n.domains[i]
+		domains = append(domains, fmt.Sprintf("%s,%s,%#x,%v,%v", d.Name, d.Version, d.Contract, d.NegRisk,
+			d.Both))
+	}
+	slices.Sort(domains)
+	limits := n.Limits
+	if n.LimitsFile != "" {
+		text, err := os.ReadFile(n.LimitsFile)
+		limits = fmt.Sprintf("file %.8x %v", sha256.Sum256(text), err)
+	}
+	return map[string]string{"--chain-id": fmt.Sprint(n.ChainID), "--faucet": n.faucet.String(),
+		"--demo": fmt.Sprint(n.Demo), "--limits": limits, "exchanges": strings.Join(domains, " ")}
 }
 
 // ledNow remembers that this node has begun to lead.
@@ -255,4 +274,24 @@ func (n membership) stepDownRoute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tell(w, http.StatusOK, n.role.Standing())
+}
+
+// changeRoute answers once a change of the members is in force.
+func (n membership) changeRoute(what role.Change) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Node string }
+		err := json.NewDecoder(io.LimitReader(r.Body, 1<<10)).Decode(&asked)
+		if err == nil {
+			err = n.role.Change(r.Context(), what, asked.Node)
+		}
+		if err == nil {
+			tell(w, http.StatusOK, n.role.Standing())
+			return
+		}
+		hint := "clobd cluster status tells who is a member, and who leads"
+		if advised := new(cli.HintError); errors.As(err, &advised) {
+			hint = advised.Hint
+		}
+		tell(w, http.StatusConflict, problem{err.Error(), hint})
+	}
 }

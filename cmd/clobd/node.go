@@ -235,6 +235,9 @@ func (n *node) listen(ctx context.Context) error {
 	}
 	n.watches.supply(&options)
 	options.Stages.Slowest = &n.recent.Slowest
+	if n.cluster != nil {
+		options.Member = uint32(n.cluster.ID)
+	}
 	n.door, err = ingress.New(options)
 	if err != nil {
 		return err
@@ -272,6 +275,7 @@ func (n *node) recover(ctx context.Context) error {
 		Claim: n.claim, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
 		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
+		Full:     func() bool { return n.space.Status().State == disk.Full },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,
 		Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
 	if n.role != nil && ctx.Err() != nil {
@@ -344,7 +348,12 @@ func (n *node) begin(context.Context) error {
 	n.scrubber = newScrubber(n.role.Journal, n.log, catalogPart(n.Data),
 		n.index.Scrub)
 	n.metrics.MustRegister(n.scrubber.collectors()...)
-	return n.beginCatalog()
+	err := n.beginCatalog()
+	if n.cluster != nil && role.Lost(err) { // another node leads, and lists
+		n.log.Info("the catalog is not listed by this node", "why", err.Error())
+		return nil
+	}
+	return err
 }
 
 // open waits for the index and opens the door.
@@ -356,6 +365,9 @@ func (n *node) open(ctx context.Context) error {
 		Profiles: n.profiles, Console: n.facts(),
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
+		return err
+	}
+	if err := n.role.Await(ctx); err != nil {
 		return err
 	}
 	for !history.Await(n.role.Board.Sequence(), time.Second) {

@@ -198,6 +198,10 @@ func (c *serveCommand) settings() (*settings, error) {
 	if c.ScrubInterval < 0 || c.TraceSlow < 0 {
 		problems = append(problems, errors.New("--scrub-interval or --trace-slow is negative"))
 	}
+	if c.Cluster == "" && len(c.Peers) > 0 {
+		problems = append(problems, cli.Hint(errors.New("--peers has no effect without --cluster"),
+			"--cluster NAME@HOST:PORT says which member this node is"))
+	}
 	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+
 			"must be above 0"))

@@ -101,6 +101,9 @@ func (w *watchman) warn(metric, format string, args ...any) {
 // stalls looks at who keeps orders waiting. While the disk hangs the writer waits, too, and the
 // disk alone is blamed: a frame has waited for the disk at least as long as its callers for it.
 func (w *watchman) stalls() {
+	if why := w.role.Unready(); why != "" {
+		w.reason("clobd_cluster_leader_silent_seconds", w.now, "%s", why)
+	}
 	_, still := w.role.Writer()
 	switch age := w.role.Journal.Unsynced(); {
 	case age >= disk.StallTime:

@@ -281,6 +281,9 @@ func programs() []row {
 			no: map[string]string{
 				"clobd/api": "answers do not depend on a role",
 			}},
+		{pkg: "cmd/clobd/membership", ours: []string{"journal", "journal/disk", "cmd/clobd/papers",
+			"cmd/clobd/role", "cmd/cli"},
+			tests: []string{"engine"}},
 		{pkg: "cmd/clobd/doctor", ours: []string{"engine", "ingress/auth", "journal/disk", "api/wire/live"},
 			no: map[string]string{
 				"clobd/ingress": "it looks at a machine, whatever a node does there",
@@ -295,7 +298,8 @@ func programs() []row {
 				"journal/disk", "journal/history", "ingress/auth", "ingress/limits", "ingress", "api/catalog",
 				"api/catalog/source", "api/console", "api/wallets", "api/gamma", "api/stream", "api", "bench/trader",
 				"cmd/cli",
-				"cmd/clobd/client", "cmd/clobd/role", "cmd/clobd/papers", "cmd/clobd/doctor",
+				"cmd/clobd/client", "cmd/clobd/role", "cmd/clobd/papers",
+				"cmd/clobd/membership", "cmd/clobd/doctor",
 				"cmd/clobd/page", "ingress/conn", "ingress/cors"},
 			out:   []string{prom, limit},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "scripts/mirror", fast, wsock}},

@@ -15,6 +15,8 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"clobd/journal/disk"
@@ -90,9 +92,18 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Write makes the papers of a member in its data folder. Only the one that begins the cluster keeps
-// the authority's key.
-func (a *Authority) Write(data string, cluster uint64, who *Passport, keep bool) error {
+// Folder is where a member has its papers, and Part where they are until all else is there.
+func Folder(data string) string { return filepath.Join(data, folder) }
+
+// Part is the folder that becomes Folder.
+func Part(data string) string { return Folder(data) + ".part" }
+
+// JournalID is how a passport names a cluster.
+func JournalID(cluster uint64) string { return fmt.Sprintf("%016x", cluster) }
+
+// Write makes the papers of a member in a folder. Only the one that begins the cluster keeps the
+// authority's key.
+func (a *Authority) Write(to string, cluster uint64, who *Passport, keep bool) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -109,7 +120,7 @@ func (a *Authority) Write(data string, cluster uint64, who *Passport, keep bool)
 	if err != nil {
 		return err
 	}
-	who.Journal = fmt.Sprintf("%016x", cluster)
+	who.Journal = JournalID(cluster)
 	text, err := json.MarshalIndent(who, "", "  ")
 	if err != nil {
 		return err
@@ -123,20 +134,20 @@ func (a *Authority) Write(data string, cluster uint64, who *Passport, keep bool)
 		}
 		files[rootKeyName] = encode("PRIVATE KEY", root)
 	}
-	to := filepath.Join(data, folder)
 	if err := disk.MakeFolder(nil, to); err != nil {
 		return err
 	}
 	for name, b := range files {
-		if err := put(filepath.Join(to, name), b); err != nil {
+		if err := Put(filepath.Join(to, name), b); err != nil {
 			return err
 		}
 	}
-	return put(filepath.Join(to, identityName), append(text, '\n')) // last: now it is a member
+	err = Put(filepath.Join(to, identityName), append(text, '\n')) // last: now all is there
+	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), to))
 }
 
-// put writes a new file durably.
-func put(path string, b []byte) error {
+// Put writes a new file durably. Its folder is not synced.
+func Put(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -145,19 +156,50 @@ func put(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// Keep is Read for a node that runs: its own certificate is the one that the last successful call
+// of reload has read, which keep gets. The authority stays.
+func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, error) {
+	who, secure, err := Read(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	var own atomic.Pointer[tls.Certificate]
+	own.Store(&secure.Certificates[0])
+	roots, name := secure.RootCAs, secure.Certificates[0].Leaf.DNSNames
+	secure.Certificates = nil
+	secure.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return own.Load(), nil
+	}
+	secure.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return own.Load(), nil
+	}
+	keep(func() error {
+		_, again, err := Read(data)
+		if err != nil {
+			return err
+		}
+		c := &again.Certificates[0]
+		if !slices.Equal(c.Leaf.DNSNames, name) {
+			return fmt.Errorf("the certificate is that of %v, this member is %v", c.Leaf.DNSNames, name)
+		}
+		_, err = c.Leaf.Verify(x509.VerifyOptions{Roots: roots,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		if err != nil {
+			return fmt.Errorf("the certificate of a member: %w", err)
+		}
+		own.Store(c)
+		return nil
+	})
+	return who, secure, nil
+}
+
 // Read reads who a data folder is, and the TLS of its connections to other members. The error wraps
 // ErrNone if it is no member's.
 func Read(data string) (*Passport, *tls.Config, error) {
-	from := filepath.Join(data, folder)
-	text, err := os.ReadFile(filepath.Join(from, identityName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: %w", data, ErrNone)
-	} else if err != nil {
+	from := Folder(data)
+	who, err := ReadPassport(from)
+	if err != nil {
 		return nil, nil, err
-	}
-	who := new(Passport)
-	if err := json.Unmarshal(text, who); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", filepath.Join(from, identityName), err)
 	}
 	own, err := tls.LoadX509KeyPair(filepath.Join(from, certName), filepath.Join(from, keyName))
 	if err != nil {
@@ -173,4 +215,20 @@ func Read(data string) (*Passport, *tls.Config, error) {
 	}
 	return who, &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool,
 		MinVersion: tls.VersionTLS13}, nil
+}
+
+// ReadPassport reads who is named by the papers in a folder. The error wraps ErrNone if there are
+// none.
+func ReadPassport(from string) (*Passport, error) {
+	text, err := os.ReadFile(filepath.Join(from, identityName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", filepath.Dir(from), ErrNone)
+	} else if err != nil {
+		return nil, err
+	}
+	who := new(Passport)
+	if err := json.Unmarshal(text, who); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(from, identityName), err)
+	}
+	return who, nil
 }

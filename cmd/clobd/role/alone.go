@@ -69,6 +69,12 @@ func (a *Alone) Begin() error {
 // Leads is true: nobody else does.
 func (a *Alone) Leads() bool { return true }
 
+// Await does nothing: nobody knows more than this node.
+func (a *Alone) Await(context.Context) error { return nil }
+
+// Unready is "": what could keep the node from its promise is not in its role.
+func (a *Alone) Unready() string { return "" }
+
 // Standing is nil: there is no cluster.
 func (a *Alone) Standing() *Standing { return nil }
 
@@ -79,6 +85,11 @@ func (a *Alone) StepDown(context.Context) error {
 
 // Warn does nothing: there is nobody else.
 func (a *Alone) Warn([32]byte) {}
+
+// Change fails: there is no cluster.
+func (a *Alone) Change(context.Context, Change, string) error {
+	return errors.New("the node is alone: it has no members")
+}
 
 // Close drains the writer and stops the follower, which writes a last checkpoint before ctx ends.
 // Journal stays open for its readers.

@@ -21,5 +21,6 @@
 // applied nothing else gives the Exchange back. After any other writer, the spare is made anew of a
 // checkpoint. Callers whose frames may or may not be committed are told that nobody knows.
 //
-// Read role.go, alone.go; member.go, leading.go, replica.go, standing.go, found.go; metrics.go.
+// Read role.go, alone.go; member.go, leading.go, replica.go, heir.go, hello.go;
+// ready.go, change.go, standing.go, found.go; metrics.go.
 package role

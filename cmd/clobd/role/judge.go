@@ -15,9 +15,16 @@ import (
 const proofs = 64
 
 // serve takes Commands of another node.
-func (m *Together) serve(from uint64, c net.Conn) {
+func (m fellow) serve(from uint64, c net.Conn) {
+	defer c.Close()
 	if !m.peer.Votes(from) && !m.peer.Learns(from) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
+		if m.peer.Removed(from) {
+			_ = say(c, &welcome{Refused: "it was removed from the cluster"})
+		}
+		return
+	}
+	if !m.answer(from, c) {
 		return
 	}
 	err := m.server.Serve(c, func(command *engine.Command) bool {
@@ -96,6 +103,9 @@ func (m *Together) Warn(fingerprint [32]byte) {
 	for id := range m.others() {
 		told.Go(func() {
 			conn, err := m.network.Dial(id)
+			if err == nil {
+				_, err = fellow{m}.greet(conn, id, false)
+			}
 			if err == nil {
 				err = conn.SetDeadline(end)
 			}

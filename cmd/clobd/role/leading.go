@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +90,11 @@ func (m *Together) govern() {
 		select {
 		case l := <-m.leads:
 			m.lead(l)
+		case <-time.After(time.Second):
+			// A gateway that was promoted has no spare yet.
+			if m.spare == nil && slices.Contains(m.glimpse().Voters, m.cluster.ID) {
+				m.setSpare(m.build())
+			}
 		case <-m.closing:
 			return
 		}
@@ -100,8 +106,9 @@ func (m *Together) govern() {
 func (m *Together) lead(l *raft.Lead) {
 	ended := func() bool { return over(l) || m.isClosing() }
 	if m.spare == nil {
-		m.spare = m.build()
+		m.setSpare(m.build())
 	}
+	fellow{m}.passOn(l, ended)
 	if !m.shown.reach(l.Head.Frame, ended) {
 		return
 	}
@@ -109,12 +116,10 @@ func (m *Together) lead(l *raft.Lead) {
 	if x == nil {
 		return
 	}
-	if m.spare.head != l.Head {
-		m.options.Failed("lead", fmt.Errorf("this member may append after %+v, its state is of %+v",
-			l.Head, m.spare.head))
+	if end := m.shown.stop(); m.spare.head != l.Head || end != l.Head.Frame {
+		m.goOn(l, x, end)
 		return
 	}
-	m.shown.stop()
 	log, clean := &termLog{Lead: l, latency: m.latency, head: l.Head}, true
 	for clean && !ended() {
 		clean = m.write(x, log)
@@ -125,11 +130,31 @@ func (m *Together) lead(l *raft.Lead) {
 	}
 	head := log.end()
 	m.shown = m.show(head.Frame)
-	if m.spare = nil; clean {
-		m.spare = m.keep(x, head)
+	if clean {
+		m.setSpare(m.keep(x, head))
 	} else {
-		m.spare = m.build()
+		m.setSpare(m.build())
 	}
+}
+
+// goOn follows again after the lead was lost before anything was written: what another leader has
+// appended is committed and applied here, up to frame end on the Board.
+func (m *Together) goOn(l *raft.Lead, x *engine.Exchange, end uint64) {
+	head := m.spare.head
+	if !over(l) { // nobody else could append
+		m.options.Failed("lead", fmt.Errorf("this member may append after %+v, its state is of %+v, and "+
+			"frame %d is shown", l.Head, head, end))
+		return
+	}
+	m.shown = m.show(end)
+	m.setSpare(m.keep(x, head))
+}
+
+// Lost reports whether an error is that of somebody who wrote while the lead went to another node:
+// no failure of this one.
+func Lost(err error) bool {
+	return errors.Is(err, sequencer.ErrClosed) || errors.Is(err, sequencer.ErrUnknown) ||
+		errors.Is(err, raft.ErrLost)
 }
 
 // awaitHandOver returns once no hand-over is under way. One that fails lets this member go on.
@@ -205,7 +230,10 @@ func (m *Together) successor(ctx context.Context) (id uint64, err error) {
 }
 
 // StepDown finishes what has entered, and lets the voter lead that has most of the log.
-func (m *Together) StepDown(ctx context.Context) error {
+func (m *Together) StepDown(ctx context.Context) error { return m.stepDown(ctx, false) }
+
+// stepDown is StepDown; with needsWell it does nothing unless another voter is well.
+func (m *Together) stepDown(ctx context.Context, needsWell bool) error {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()
 	m.stepping.Lock()
@@ -214,9 +242,14 @@ func (m *Together) StepDown(ctx context.Context) error {
 	if writer == nil {
 		return errors.New("this node does not lead")
 	}
-	to, err := m.successor(ctx)
-	if err != nil {
-		return err
+	to, well := fellow{m}.heir()
+	if !well && needsWell {
+		return errors.New("no other voter is well")
+	} else if !well {
+		var err error
+		if to, err = m.successor(ctx); err != nil {
+			return err
+		}
 	}
 	m.writer.Store(nil) // from now on Commands wait for the next leader
 	m.signal()

@@ -41,6 +41,9 @@ type Cluster struct {
 	Proved func(*engine.Command) error
 	// Shun stores the fingerprint of a Command that made the engine panic on another node.
 	Shun func(fingerprint [32]byte) error
+	// Settings are what all members must be started with, as texts by their names: a member that
+	// differs is refused by the others.
+	Settings func() map[string]string
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
 	// Led is called when this member begins to lead. It must not wait.
@@ -62,18 +65,26 @@ type Together struct {
 	terms        atomic.Uint64 // how often the term has changed
 	lies         atomic.Uint64 // orders of other nodes that nobody signed
 	moved        chan struct{} // has a token when who takes Commands may have changed
+	seen         atomic.Pointer[glimpse]
+	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
+	refusal      atomic.Pointer[string] // why the leader refuses this member; nil if it does not
+	caught       atomic.Bool            // what is shown is no older than the start
+	goal         engine.Sequence        // that the leader showed when it was first asked; 0: never
 
 	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
 	counted  atomic.Pointer[sequencer.Sequencer] // the last writer
 	stepping sync.Mutex                          // held while the lead is handed over
 
 	// The goroutine's that leads.
-	shown *frameReader // stopped while a writer shows what it has committed
-	spare *spare       // nil: none was needed so far
+	shown *frameReader          // stopped while a writer shows what it has committed
+	spare *spare                // nil: none was needed so far
+	next  atomic.Pointer[spare] // spare, for others to look at
 
 	mutex sync.Mutex // guards names
 	names map[uint64]Node
 
+	running bool          // Start has got as far as to need a Close
+	broken  chan struct{} // closed after the first failure
 	closing chan struct{}
 	once    sync.Once
 	joined  sync.WaitGroup
@@ -108,24 +119,35 @@ type Standing struct {
 	Sequence engine.Sequence `json:"sequence"` // that it shows
 	Commit   uint64          `json:"commit"`   // index of the last entry that is committed and here
 	Lag      uint64          `json:"lag"`      // entries that are here and not committed
-	Nodes    []Node          `json:"nodes"`
+	// Age is how old what the node shows may be, in seconds: the time since it has heard the leader.
+	Age   float64 `json:"ageSeconds"`
+	Nodes []Node  `json:"nodes"`
 }
 
 func newTogether(c *Common) *Together {
-	return &Together{Common: c, cluster: c.options.Cluster, leads: make(chan *raft.Lead, 1),
+	m := &Together{Common: c, cluster: c.options.Cluster, leads: make(chan *raft.Lead, 1),
 		moved: make(chan struct{}, 1), names: map[uint64]Node{}, closing: make(chan struct{}),
+		broken: make(chan struct{}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "clobd",
 			Subsystem: "cluster", Name: "commit_seconds",
 			Help:    "From a frame's append until a majority has it, while this node leads.",
 			Buckets: prometheus.ExponentialBuckets(0.000125, 2, 16)})}
+	failed, first := c.options.Failed, sync.OnceFunc(func() { close(m.broken) })
+	c.options.Failed = func(what string, err error) {
+		failed(what, err)
+		if err != nil {
+			first()
+		}
+	}
+	return m
 }
 
 // Start takes part: it follows from now on, and leads when it is elected.
 func (m *Together) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
-	m.server = &relay.Server{Enter: m.enterHere, EnterAll: m.enterAllHere, Heard: c.Heard,
-		Shun: c.Shun}
+	m.server = &relay.Server{Enter: fellow{m}.enterForwarded,
+		EnterAll: fellow{m}.enterAllForwarded, Heard: c.Heard, Shun: c.Shun}
 	m.Enter = m.enter
 	m.Submit = func(c *engine.Command) (engine.Receipt, error) {
 		call, err := m.enter(c)
@@ -140,11 +162,11 @@ func (m *Together) Start() error {
 			"address of this machine that is free")
 	}
 	m.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: m.Journal.ID, TLS: c.TLS,
-		Receive:     func(x *raft.Message) { m.peer.Receive(x) },
+		Receive:     fellow{m}.receive,
 		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
 		Gone:        func(id uint64) { m.peer.Gone(id) },
 		Removed:     func(id uint64) bool { return m.peer.Removed(id) },
-		Stream:      m.serve, Log: o.Log})
+		Stream:      fellow{m}.serve, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
 		Lead: m.offer, Moved: m.move, Log: o.Log, Voters: c.told()})
 	if err != nil {
@@ -156,15 +178,19 @@ func (m *Together) Start() error {
 	if err := m.follow(); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	m.shown = m.show(head.Frame)
+	m.shown, m.running = m.show(head.Frame), true
+	m.heard.Store(time.Now().UnixNano())
 	go func() { o.Failed("membership", m.peer.Run()) }()
-	if s := m.look(); slices.Contains(s.Voters, c.ID) || len(s.Voters) == 0 {
-		m.spare = m.keep(x, head) // a gateway needs none
+	m.look()
+	if s := m.glimpse(); slices.Contains(s.Voters, c.ID) || len(s.Voters) == 0 {
+		m.setSpare(m.keep(x, head)) // a gateway needs none
 	}
 	m.joined.Go(func() { o.Failed("listen for members", m.network.Serve(l)) })
 	m.joined.Go(m.govern)
-	m.joined.Go(m.carry)
+	m.joined.Go(fellow{m}.carry)
 	m.joined.Go(m.route)
+	m.joined.Go(m.observe)
+	m.joined.Go(fellow{m}.watchDisk)
 	return nil
 }
 
@@ -275,7 +301,7 @@ const redial = 20 * time.Millisecond
 
 // carry lets the Commands of this node's door travel to whoever leads. What waits when this node
 // itself begins to lead takes a short way.
-func (m *Together) carry() {
+func (m fellow) carry() {
 	for !m.isClosing() {
 		to := m.target()
 		var conn net.Conn
@@ -289,7 +315,7 @@ func (m *Together) carry() {
 			}()
 			conn = near
 		default:
-			conn, err = m.network.Dial(to)
+			conn, err = m.connect(to)
 		}
 		if conn == nil {
 			pause := time.Hour
@@ -312,8 +338,27 @@ func (m *Together) carry() {
 	}
 }
 
+// connect opens a connection for Commands to the member that leads.
+func (m fellow) connect(to uint64) (net.Conn, error) {
+	conn, err := m.network.Dial(to)
+	if err != nil {
+		return nil, err
+	}
+	_, err = m.greet(conn, to, false)
+	var refused *refusedError
+	if !errors.As(err, &refused) {
+		m.refusal.Store(nil)
+	} else if text := refused.Error(); m.refusal.Swap(&text) == nil {
+		m.options.Log.Error("this node is refused", "by", refused.by, "why", refused.why)
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
 // hangUp closes the connection when Commands go elsewhere.
-func (m *Together) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
+func (m fellow) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 	for {
 		select {
 		case <-m.moved:
@@ -344,7 +389,7 @@ func (m *Together) isClosing() bool {
 // Close hands the lead over, ends the membership, and stops the follower, which writes a last
 // checkpoint before ctx ends.
 func (m *Together) Close(ctx context.Context) error {
-	if m.peer == nil {
+	if !m.running {
 		return nil
 	}
 	if m.Leads() {

@@ -123,6 +123,32 @@ func (s *spare) follow(m *Together, x *engine.Exchange, head engine.Head) {
 	}, func(err error) { m.options.Failed("replica", err) })
 }
 
+// isReady reports whether the Exchange could be taken at once: it has applied all but the last few
+// frames up to the one given.
+func (s *spare) isReady(frame uint64) bool {
+	select {
+	case <-s.made:
+		return s.reader != nil && s.reader.last.Load()+fewFrames >= frame
+	default:
+		return false
+	}
+}
+
+// fewFrames are applied within a moment.
+const fewFrames = 256
+
+// setSpare sets the Exchange that is the next writer's.
+func (m *Together) setSpare(s *spare) {
+	m.spare = s
+	m.next.Store(s)
+}
+
+// spared reports whether this member could lead at once.
+func (m *Together) spared() bool {
+	s := m.next.Load()
+	return m.Leads() || s != nil && s.isReady(m.glimpse().Head.Frame)
+}
+
 // take ends the spare at a frame, and returns its Exchange; nil if over becomes true first, or the
 // spare has failed. Then it goes on, if it can.
 func (s *spare) take(head engine.Head, over func() bool) *engine.Exchange {

@@ -32,6 +32,9 @@ type Options struct {
 	Commands uint64
 	Interval time.Duration
 	Hold     func() bool
+	// Full reports whether the disk has no more room for orders; a node that is alone has its door
+	// for that.
+	Full func() bool
 	// Poisoned gets a Command that made Apply panic, Torn a panic behind Apply. Both end the
 	// process.
 	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
@@ -67,12 +70,18 @@ type Play interface {
 	Writer() (counts sequencer.Counters, stalled time.Duration)
 	// Leads reports whether this node gives Commands their Sequence.
 	Leads() bool
+	// Await returns once what this node shows is no older than its start. Start comes before.
+	Await(ctx context.Context) error
+	// Unready says why this node should not be asked now; "" if it may be.
+	Unready() string
 	// Standing says how a member sees its cluster; nil if the node is alone.
 	Standing() *Standing
 	// StepDown lets another node lead, if this one does and there is one that can.
 	StepDown(ctx context.Context) error
 	// Warn tells the other nodes the fingerprint of a Command that made the engine panic on this one.
 	Warn(fingerprint [32]byte)
+	// Change changes one member of the cluster, if this node leads.
+	Change(ctx context.Context, what Change, name string) error
 	// Close ends all that Start has started. The follower writes a last checkpoint before ctx ends.
 	// Journal stays open for its readers.
 	Close(ctx context.Context) error

@@ -12,10 +12,50 @@ import (
 	"clobd/journal/raft"
 )
 
-// look asks the agreement how it stands; empty after its end.
-func (m *Together) look() (s raft.Standing) {
-	_ = m.peer.Ask(func(c *raft.Core) { s = c.Standing() })
-	return s
+// glimpse is how the agreement stood a moment ago. Whoever asks this node does not keep the
+// agreement from its work.
+type glimpse struct {
+	raft.Standing
+	match map[uint64]uint64
+}
+
+// observing is how old a glimpse gets.
+const observing = 50 * time.Millisecond
+
+// look asks the agreement how it stands. After its end the last glimpse stays.
+func (m *Together) look() {
+	g := &glimpse{match: map[uint64]uint64{}}
+	err := m.peer.Ask(func(c *raft.Core) {
+		g.Standing = c.Standing()
+		for _, id := range slices.Concat(g.Voters, g.Learners) {
+			g.match[id] = c.Match(id)
+		}
+	})
+	if err == nil {
+		m.seen.Store(g)
+	}
+}
+
+// glimpse is the newest one.
+func (m *Together) glimpse() *glimpse {
+	if g := m.seen.Load(); g != nil {
+		return g
+	}
+	return &glimpse{}
+}
+
+// observe looks again and again.
+func (m *Together) observe() {
+	tick := time.NewTicker(observing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			m.look()
+		case <-m.closing:
+			return
+		}
+	}
 }
 
 // at stands between name and address of a member in what the journal says of it.
@@ -31,7 +71,7 @@ func (m *Together) route() {
 		known[n.ID] = Node{Name: n.Name, ID: n.ID, Address: n.Address}
 	}
 	for {
-		s := m.look()
+		s := m.glimpse()
 		for id, text := range s.Names {
 			name, address, _ := strings.Cut(text, at)
 			known[id] = Node{Name: name, ID: id, Address: address}
@@ -75,23 +115,17 @@ func (m *Together) called(id uint64) string {
 
 // Standing says how this member sees its cluster.
 func (m *Together) Standing() *Standing {
-	var s raft.Standing
-	match := map[uint64]uint64{}
-	_ = m.peer.Ask(func(c *raft.Core) {
-		s = c.Standing()
-		for _, id := range slices.Concat(s.Voters, s.Learners) {
-			match[id] = c.Match(id)
-		}
-	})
-	out := &Standing{Node: m.cluster.Name, Leader: m.called(s.Leader), Term: s.Term,
-		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied}
+	s, leader := m.glimpse(), m.leader.Load()
+	out := &Standing{Node: m.cluster.Name, Leader: m.called(leader), Term: m.term.Load(),
+		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied,
+		Age: fellow{m}.age().Seconds()}
 	for _, id := range slices.Concat(s.Voters, s.Learners) {
 		m.mutex.Lock()
 		n := m.names[id]
 		m.mutex.Unlock()
 		n.Name, n.ID, n.Role, n.Sent = m.called(id), id, Backup, m.network.Sent(id)
 		switch {
-		case id == s.Leader:
+		case id == leader:
 			n.Role = Leader
 		case slices.Contains(s.Learners, id):
 			n.Role = Gateway
@@ -99,7 +133,7 @@ func (m *Together) Standing() *Standing {
 		if id == m.cluster.ID {
 			out.Role = n.Role
 		}
-		if n.Match = match[id]; n.Match > 0 && n.Match < s.Last {
+		if n.Match = s.match[id]; n.Match > 0 && n.Match < s.Last {
 			n.Lag = s.Last - n.Match
 		}
 		out.Nodes = append(out.Nodes, n)
@@ -134,6 +168,8 @@ func (m *Together) collectors() []prometheus.Collector {
 			}
 			return 0
 		}),
+		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
+			"be as old.", func() float64 { return fellow{m}.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+
 			"and back.", func() float64 { return float64(m.client.Held()) }),
 	}

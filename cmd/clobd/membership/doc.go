@@ -1,0 +1,13 @@
+// Package membership makes the folders of a cluster's members.
+//
+//	FOLDER/cluster.part/  home/*     the journal, its mark and the secrets of a further member
+//	                      *.pem, …   the papers
+//
+// Contract: everything is made in cluster.part first. Then the first folder's journal becomes a
+// member's, in one write: this is when the cluster begins. Then each part takes its place, the
+// first member's last. Whatever ends this, a full disk or a crash, Run can be called again with the
+// same founders. Before the one write it starts over, because nothing has happened yet, and then it
+// goes on. Nothing but cluster.part is ever removed.
+//
+// Read found.go.
+package membership

@@ -1,0 +1,132 @@
+package role
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"clobd/engine"
+)
+
+// fellow is what a member is to the others: it greets them, carries Commands to the one that leads
+// and takes theirs, and looks who is fit to lead.
+type fellow struct{ *Together }
+
+// hello are the first words on a connection that one member opens to another.
+type hello struct {
+	// Asks is true if the connection is only for the answer. Otherwise Commands follow.
+	Asks bool `json:"asks,omitempty"`
+	// Settings are those that must be the same everywhere, as texts by their names.
+	Settings map[string]string `json:"settings"`
+}
+
+// welcome is the answer to a hello: how the other member is.
+type welcome struct {
+	Refused  string          `json:"refused,omitempty"` // why it wants no more
+	Leads    bool            `json:"leads,omitempty"`
+	Spare    bool            `json:"spare,omitempty"` // it could lead at once
+	Full     bool            `json:"full,omitempty"`  // its disk is
+	Sequence engine.Sequence `json:"sequence"`        // that it shows
+}
+
+const (
+	// greetTime is how long two members may take to greet each other.
+	greetTime = 500 * time.Millisecond
+	// longestHello bounds what is read of a hello or a welcome.
+	longestHello = 64 << 10
+)
+
+// say writes a hello or a welcome.
+func say(conn net.Conn, what any) error {
+	b, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...))
+	return err
+}
+
+// listen reads a hello or a welcome, and not a byte of what follows it.
+func listen(conn net.Conn, into any) error {
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return err
+	}
+	n := binary.LittleEndian.Uint32(size[:])
+	if n > longestHello {
+		return fmt.Errorf("a greeting of %d bytes", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
+
+// refusedError is the error of a member that wants nothing to do with this one.
+type refusedError struct{ by, why string }
+
+func (e *refusedError) Error() string { return fmt.Sprintf("%s refuses this node: %s", e.by, e.why) }
+
+// greet says hello on a connection that this member has opened.
+func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
+	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
+		say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}), listen(conn, &w),
+		conn.SetDeadline(time.Time{}))
+	if err == nil && w.Refused != "" {
+		err = &refusedError{m.called(to), w.Refused}
+	}
+	return w, err
+}
+
+// ask asks another member how it is.
+func (m fellow) ask(to uint64) (w welcome, err error) {
+	conn, err := m.network.Dial(to)
+	if err != nil {
+		return w, err
+	}
+	defer conn.Close()
+	return m.greet(conn, to, true)
+}
+
+// answer answers the hello of another member, and reports whether Commands follow.
+func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
+	var h hello
+	err := errors.Join(conn.SetDeadline(time.Now().Add(greetTime)), listen(conn, &h))
+	if err != nil {
+		m.options.Log.Debug("no greeting", "node", m.called(from), "error", err)
+		return false
+	}
+	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
+		Sequence: m.Board.Sequence(), Refused: differences(m.called(from), h.Settings,
+			m.cluster.Name, m.cluster.Settings())}
+	if w.Refused != "" {
+		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
+	}
+	err = errors.Join(say(conn, &w), conn.SetDeadline(time.Time{}))
+	return err == nil && w.Refused == "" && !h.Asks
+}
+
+// differences says what two members are set to that should be equal; "" if all is.
+func differences(a string, ofA map[string]string, b string, ofB map[string]string) string {
+	names := map[string]bool{}
+	for _, m := range []map[string]string{ofA, ofB} {
+		for name := range m {
+			names[name] = true
+		}
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if ofA[name] != ofB[name] {
+			all = append(all, fmt.Sprintf("%s is %q at %s and %q at %s", name, ofA[name], a, ofB[name], b))
+		}
+	}
+	return strings.Join(all, "; ")
+}

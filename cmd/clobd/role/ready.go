@@ -1,0 +1,123 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"clobd/cmd/cli"
+	"clobd/journal/raft"
+)
+
+// silence is how long a member may hear of no leader before it is not ready: what it shows may be
+// as old. Elections are over long before.
+const silence = 5 * time.Second
+
+// receive takes a message of another member, and notes that the leader is there.
+func (m fellow) receive(x *raft.Message) {
+	if x.GetFrom() == m.leader.Load() {
+		m.heard.Store(time.Now().UnixNano())
+	}
+	m.peer.Receive(x)
+}
+
+// age is how old what this member shows may be: the time since the leader was heard.
+func (m fellow) age() time.Duration {
+	if m.leader.Load() == m.cluster.ID {
+		return 0
+	}
+	return max(0, time.Since(time.Unix(0, m.heard.Load())))
+}
+
+// Unready says why this member should not be asked now; "" if it may be.
+func (m *Together) Unready() string {
+	if why := m.refusal.Load(); why != nil {
+		return *why
+	}
+	if age := (fellow{m}).age(); age > silence {
+		return fmt.Sprintf("no leader heard for %.0f s: what is shown may be as old", age.Seconds())
+	}
+	if !m.caught.Load() {
+		return "this member has not caught up with the leader yet"
+	}
+	return ""
+}
+
+// Await waits until this member shows what the leader did after Start: before, it would answer with
+// what it knew when it was stopped. If no leader is heard it waits no longer than an operator who
+// wants to read may have to; Unready tells. The error is that of a member that the leader refuses.
+func (m *Together) Await(ctx context.Context) error {
+	told := time.Now()
+	for until := (fellow{m}).catchUp; ctx.Err() == nil; {
+		reached, err := until()
+		var refused *refusedError
+		switch {
+		case errors.As(err, &refused):
+			return cli.Hint(refused, "all members of a cluster are started with the same settings")
+		case reached:
+			m.caught.Store(true)
+			return nil
+		case err != nil && fellow{m}.age() > silence:
+			m.options.Log.Warn("no leader is heard: reads are answered with what is here, and the node is "+
+				"not ready", "error", err)
+			m.joined.Go(fellow{m}.catchUpLater)
+			return nil
+		case time.Since(told) > time.Second:
+			told = time.Now()
+			m.options.Log.Info("this member catches up", "sequence", m.Board.Sequence())
+		}
+		select {
+		case <-time.After(catchGap):
+		case <-m.broken: // somebody has said why
+			return nil
+		case <-m.closing:
+			return nil
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// catchGap is the pause between two looks whether the leader is reached.
+const catchGap = 20 * time.Millisecond
+
+// catchUpLater goes on where Await had to give up.
+func (m fellow) catchUpLater() {
+	for {
+		if reached, _ := m.catchUp(); reached {
+			m.caught.Store(true)
+			return
+		}
+		select {
+		case <-time.After(silence / 10):
+		case <-m.closing:
+			return
+		}
+	}
+}
+
+// errNobody is the error of a question to a leader when there is none.
+var errNobody = errors.New("no node leads")
+
+// catchUp reports whether this member shows what the leader showed when it was first asked.
+func (m fellow) catchUp() (reached bool, err error) {
+	if m.Leads() {
+		return true, nil
+	}
+	if m.goal == 0 {
+		to := m.leader.Load()
+		if to == 0 || to == m.cluster.ID {
+			return false, errNobody
+		}
+		w, err := m.ask(to)
+		if err != nil {
+			return false, err
+		}
+		if !w.Leads {
+			return false, errNobody
+		}
+		m.goal = w.Sequence
+	}
+	return m.Board.Sequence() >= m.goal, nil
+}
