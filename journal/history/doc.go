@@ -19,7 +19,7 @@
 // Read fold.go with row.go, varints.go and keys.go, then index.go with durable.go, filter.go,
 // history.go and progress.go. pages.go lists orders and trades; it stands on resting.go, deals.go,
 // lists.go and recent.go. ledger.go has what wallets own, with positions.go, moves.go, holders.go,
-// moving.go, leaders.go and supply.go; scan.go merges trades with moves. prices.go has the prices
-// of markets, with liveprices.go and volumes.go. verify.go compares an index with the journal, and
-// makes it anew. DESIGN.md has the layout, the recovery cases and the decisions.
+// leaders.go and supply.go; scan.go merges trades with moves. prices.go has the prices of markets,
+// with liveprices.go and volumes.go. verify.go compares an index with the journal, and makes it
+// anew. DESIGN.md has the layout, the recovery cases and the decisions.
 package history

@@ -376,7 +376,7 @@ func (d *fold) commit() error {
 	}
 	d.written += d.batch.Len()
 	d.writing.Store(uint64(d.at.sequence))
-	if err := d.moving.apply(d.db, d.batch); err != nil {
+	if err := d.db.Apply(d.batch, pebble.NoSync); err != nil {
 		return fmt.Errorf("write the index up to Sequence %d: %w", d.at.sequence, err)
 	}
 	if err := d.batch.Close(); err != nil {
@@ -419,10 +419,7 @@ func (d *fold) write() error {
 	if d.at.listed, err = d.recent.write(d.batch, &d.value); err != nil {
 		return err
 	}
-	if err := d.ledger.write(d.batch, d.at.sequence); err != nil {
-		return err
-	}
-	if err := d.markets.write(d.batch); err != nil {
+	if err := errors.Join(d.ledger.write(d.batch), d.markets.write(d.batch)); err != nil {
 		return err
 	}
 	d.value = d.at.append(d.value[:0])

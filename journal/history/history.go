@@ -20,7 +20,6 @@ type History struct {
 	resting *resting
 	recent  *recent
 	leaders *leaders
-	moving  *moving
 	gate    disk.Gate
 	walked  atomic.Bool // a reader has walked the holders in the database since the last flush
 	progress

@@ -6,6 +6,8 @@ import (
 
 	"clobd/engine"
 	"clobd/journal"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // Holder is a wallet and how many tokens it holds, with the reserved ones, in base units.
@@ -14,26 +16,38 @@ type Holder struct {
 	Size   engine.Size
 }
 
-// A reader of the database steps over all keys that moved since the last flush. After a reader,
-// holderMoves of them start a flush. holderMost of them start one without a reader, so that the
-// first reader of a list does not wait long.
+// A reader of the database steps over all that moved since the last flush. After such a reader,
+// holderMoves moves start a flush. holderMost moves start one without a reader, so that the first
+// reader of a list does not wait long.
 const (
 	holderMoves = 1 << 12
 	holderMost  = 1 << 16
 )
 
-// list tells of the tokens of a changed position that moved among the holders.
-func (l *ledger) list(p *position) {
+// list moves a changed position among the holders. One Set and one SingleDelete vanish in a flush.
+func (l *ledger) list(p *position, batch *pebble.Batch) error {
 	for o := range p.tokens {
 		r, was := &p.tokens[o], p.listed[o]
 		if r.Size == was {
 			continue
 		}
-		s := shift{token{r.Market, r.Outcome}, r.Wallet, r.Size, was}
-		l.shifts = append(l.shifts, s)
-		l.moving.shift(&s)
+		l.shifts = append(l.shifts, shift{token{r.Market, r.Outcome}, r.Wallet, r.Size, was})
+		if was != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, was})
+			if err := batch.SingleDelete(key[:], nil); err != nil {
+				return err
+			}
+			l.moves++
+		}
+		if r.Size != 0 {
+			key := holderKey(r.Market, r.Outcome, Holder{r.Wallet, r.Size})
+			if err := batch.Set(key[:], nil, nil); err != nil {
+				return err
+			}
+		}
 		p.listed[o] = r.Size
 	}
+	return nil
 }
 
 // Holders returns at most limit wallets that hold least or more of a token, the largest first, then

@@ -77,7 +77,6 @@ type Index struct {
 	fresh   bool // opened without rows
 	resting *resting
 	recent  *recent
-	moving  *moving
 	marked  engine.Time   // of the last mark at the time of opening
 	fold    fold          // Run's
 	timer   *time.Timer   // Run's
@@ -167,7 +166,7 @@ type reached struct {
 }
 
 const (
-	indexVersion = 11       // of the layout; an index of another version is made anew
+	indexVersion = 10       // of the layout; an index of another version is made anew
 	metaPlace    = "place"  // key of reached, written in every batch
 	metaBroken   = "broken" // key of the reason to make the index anew, if there is one
 	placeLen     = 1 + 8 + 8 + 8 + 8 + 8 + 4 + 32
@@ -211,15 +210,13 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 	x.fresh = at.frame == 0
 	x.tail.Seek(at.frame + 1)
 	x.History = &History{db: x.db, journal: j.ID, filter: newFilter(int(at.orders + at.orders/4)),
-		resting: x.resting, recent: x.recent, leaders: newLeaders(),
-		moving: x.moving}
+		resting: x.resting, recent: x.recent, leaders: newLeaders()}
 	x.fold = fold{History: x.History, gauges: x.gauges, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, rules: make(map[engine.MarketNo]rules),
 		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows,
 		builderOf: o.Builder, builders: make(map[BuilderCode]BuilderNo)}
 	x.fold.touches = newTouches(at.frame)
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
-	x.fold.ledger.moving = x.moving
 	x.History.wanted = make(chan struct{}, 1)
 	x.History.sequence.Store(uint64(at.sequence))
 	x.timer, x.lingers = time.NewTimer(0), lingerTime
@@ -258,7 +255,7 @@ func (x *Index) open() (reached, error) {
 	if err := x.options.FS.RemoveAll(x.Path); err != nil {
 		return at, fmt.Errorf("delete index %s: %w", x.Path, err)
 	}
-	x.resting, x.recent, x.moving, x.marked = newResting(), newRecent(0), newMoving(), 0
+	x.resting, x.recent, x.marked = newResting(), newRecent(0), 0
 	if err := x.openPebble(); err != nil {
 		return at, fmt.Errorf("make index anew: %w", err)
 	}
@@ -296,11 +293,8 @@ func (x *Index) try() (at reached, why string, err error) {
 }
 
 func (x *Index) load(at reached) error {
-	x.resting, x.recent, x.moving = newResting(), newRecent(at.listed), newMoving()
+	x.resting, x.recent = newResting(), newRecent(at.listed)
 	if err := x.resting.load(x.db); err != nil {
-		return err
-	}
-	if err := x.moving.load(x.db); err != nil {
 		return err
 	}
 	var err error

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 
 	"clobd/engine"
 
@@ -28,10 +29,8 @@ const (
 	spaceLink     = 'l' // who trades for whom, by owner and wallet
 	spacePosition = 'p' // what a wallet has of both tokens, by wallet and market
 	spaceHolder   = 'h' // the holders of a token, by market, outcome, inverted size and wallet
-	// spaceMoving: holders who moved, and where they stand among the holders, by Sequence and part.
-	spaceMoving  = 'z'
-	spaceMove    = 'k' // splits, merges and redemptions, by wallet and Sequence
-	spaceRequest = 'r' // the Sequence of a split, merge or redemption, by the id of the request
+	spaceMove     = 'k' // splits, merges and redemptions, by wallet and Sequence
+	spaceRequest  = 'r' // the Sequence of a split, merge or redemption, by the id of the request
 	// spaceNotice: what others did to orders and markets, by day, owner, Sequence and Event.
 	spaceNotice = 'c'
 	spaceTouch  = 'y' // frames in which orders of an owner changed, by owner and block of frames
@@ -133,11 +132,9 @@ func holderKey(m engine.MarketNo, o engine.Outcome, x Holder) [holderKeyLen]byte
 func (h *History) eachHolder(m engine.MarketNo, tokens [2]engine.Outcome,
 	visit func(engine.Outcome, Holder) bool) error {
 	h.walked.Store(true)
-	w, err := h.moving.walk(h.db, m, tokens[0], tokens[1])
-	if err != nil {
-		return err
-	}
-	return w.run(func(key []byte) (bool, error) {
+	from := holderKey(m, tokens[0], Holder{0, math.MaxInt64})
+	to := holderKey(m, tokens[1], Holder{math.MaxUint32, 1})
+	return each(h.db, from[:], append(to[:], 0), func(key, _ []byte) (bool, error) {
 		if len(key) != holderKeyLen || key[5] > 1 {
 			return false, errRow
 		}

@@ -285,7 +285,6 @@ func TestHoldersBesideReaders(t *testing.T) {
 	}
 	defer x.Close()
 	r := rand.New(rand.NewPCG(3, 4))
-	x.moving.keep = 20 // of 60
 	c, w := newShownHolders(x, r), &crowd{x: x}
 	var readers sync.WaitGroup
 	stop := make(chan struct{})

@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,8 +22,7 @@ type ledger struct {
 
 	dirtyPurses    []*purse
 	dirtyPositions []*position
-	moving         *moving // History's
-	moves          int     // of holders in the database, since the last flush
+	moves          int     // of holders, since the last flush
 	shifts         []shift // of holders, in this batch
 	value          []byte  // scratch
 }
@@ -260,7 +260,7 @@ func (l *ledger) short(r *PositionRow) error {
 		errContradiction, r.Wallet, r.Size, r.Outcome, r.Market, r.Reserved)
 }
 
-func (l *ledger) write(batch *pebble.Batch, seq engine.Sequence) error {
+func (l *ledger) write(batch *pebble.Batch) error {
 	if len(l.dirtyPositions) >= sortRows {
 		slices.SortFunc(l.dirtyPositions, func(a, b *position) int {
 			x, y := &a.tokens[0], &b.tokens[0]
@@ -278,14 +278,12 @@ func (l *ledger) write(batch *pebble.Batch, seq engine.Sequence) error {
 		of := &p.tokens[0]
 		key := pairKey(spacePosition, of.Wallet, uint32(of.Market))
 		l.value = p.append(l.value[:0])
-		if err := batch.Set(key[:], l.value, nil); err != nil {
+		err := batch.Set(key[:], l.value, nil)
+		if err = errors.Join(err, l.list(p, batch)); err != nil {
 			return fmt.Errorf("write position of wallet %d in market %d: %w", of.Wallet, of.Market, err)
 		}
-		l.list(p)
 	}
-	moves, err := l.moving.write(batch, seq)
-	l.moves += moves
-	return err
+	return nil
 }
 
 func (l *ledger) sweep() {

@@ -155,7 +155,7 @@ func runTight(t *testing.T, j *journal.Journal, o Options) (x *Index, stop func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.recent.keep, x.resting.slack, x.moving.keep = 500, 1<<10, 9
+	x.recent.keep, x.resting.slack = 500, 1<<10
 	done := make(chan error)
 	go func() { done <- x.Run() }()
 	return x, func() {

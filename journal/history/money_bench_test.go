@@ -53,7 +53,9 @@ func BenchmarkHolders(b *testing.B) {
 			}
 			p := newPosition(wallet+1, m+1)
 			p.tokens[0].Size = 1 + engine.Size(r.Int64N(1000*engine.Unit))
-			x.fold.ledger.list(&p)
+			if err := x.fold.ledger.list(&p, x.fold.batch); err != nil {
+				b.Fatal(err)
+			}
 		}
 		if wallet%500 == 0 {
 			w.commit(b)

@@ -89,7 +89,7 @@ func (r *PositionRow) give(size engine.Size, price, fee engine.Cash, now engine.
 
 type position struct {
 	tokens [2]PositionRow
-	listed [2]engine.Size // sizes as of the last batch
+	listed [2]engine.Size // sizes in the list of holders
 	dirty  bool
 }
 

@@ -264,15 +264,14 @@ func (v *Verdict) compare(x, y *Index, at *reached) {
 		name   string
 	}{{spaceOrder, "orders"}, {spaceTrades, "trades of orders"}, {spaceRules, "rules"},
 		{spaceBuilder, "builders"}, {spacePurse, "collateral"}, {spaceLink, "links"},
-		{spacePosition, "positions"}, {spaceMove, "moves"}, {spaceRequest, "requests"},
-		{spaceTouch, "frames of owners"}, {spaceNotice, "notices"}, {spaceMarket, "markets"},
+		{spacePosition, "positions"}, {spaceHolder, "holders"}, {spaceMove, "moves"},
+		{spaceRequest, "requests"}, {spaceTouch, "frames of owners"}, {spaceNotice, "notices"}, {spaceMarket, "markets"},
 		{spacePoint, "prices"}, {spaceVolume, "volumes"}} {
 		c.rows(space.name, rawRows(space.letter))
 	}
 	c.rows("trades", dealRows)
 	c.rows("lists of trades", listRows(at.listed))
 	c.rows("resting orders", restingRows)
-	c.rows("holders", holderRows)
 	c.marks()
 	v.unknown(x)
 }
@@ -386,19 +385,6 @@ func listRows(last uint64) rowSource {
 	}
 }
 
-// holderRows gives the holders of tokens where they belong.
-func holderRows(db *pebble.DB, yield func(key, value []byte) bool) error {
-	v := newMoving()
-	if err := v.load(db); err != nil {
-		return err
-	}
-	w, err := v.walkAll(db)
-	if err != nil {
-		return err
-	}
-	return w.run(func(key []byte) (bool, error) { return yield(key, nil), nil })
-}
-
 func restingRows(db *pebble.DB, yield func(key, value []byte) bool) error {
 	r := newResting()
 	if err := r.load(db); err != nil {
@@ -463,8 +449,7 @@ func (c *comparison) marks() {
 func (v *Verdict) unknown(x *Index) {
 	known := []byte{spaceState, spaceOrder, spaceTrades, spaceDeals, spaceLists, spaceResting,
 		spaceMarks, spaceRules, spaceBuilder, spacePurse, spaceLink, spacePosition, spaceHolder,
-		spaceMoving, spaceMove, spaceRequest, spaceNotice, spaceTouch, spaceMarket, spacePoint,
-		spaceVolume}
+		spaceMove, spaceRequest, spaceNotice, spaceTouch, spaceMarket, spacePoint, spaceVolume}
 	it, err := x.db.NewIter(nil)
 	if err != nil {
 		v.addFinding(x.Path, err)

@@ -171,14 +171,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 		"notice":       {index(firstKey(spaceNotice, nil)), "index", "notices: 1 rows"},
 		"mark of time": {index(firstKey(spaceMarks, []byte{9})), "index", "marks of time: 1"},
 		"strange key": {index(func(db *pebble.DB) error {
-			return db.Set([]byte("bz"), nil, nil)
+			return db.Set([]byte("zz"), nil, nil)
 		}), "index", "of no kind"},
 		"resting log": {index(func(db *pebble.DB) error {
 			return db.DeleteRange([]byte{spaceResting}, []byte{spaceResting + 1}, nil)
 		}), "index", "resting orders: "},
-		"moving holders": {index(func(db *pebble.DB) error {
-			return db.DeleteRange([]byte{spaceMoving}, []byte{spaceMoving + 1}, nil)
-		}), "index", "holders: "},
 		"place": {index(func(db *pebble.DB) error {
 			return db.Delete(stateKey(metaPlace), nil)
 		}), "index", "orders: "},
