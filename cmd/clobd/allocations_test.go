@@ -24,9 +24,10 @@ import (
 
 // TestAllocations: a node in this process allocates at most twice for a single order, and at most
 // once for each order of a list, from the socket to the answer, with the index, the follower and
-// all else that follows the journal, beside what it allocates while nobody sends anything. The orders come over 64 connections to one market, and every
-// second one fills an earlier one. A trader sends 60 requests, or a quarter of that with lists
-// (CLOBD_SIZE), at a time. (The race detector makes pools forget on purpose, and audits allocate.)
+// all else that follows the journal, beside what it allocates while nobody sends anything. The
+// orders come over 64 connections to one market, and every second one fills an earlier one. A
+// trader sends 60 requests, or a quarter of that with lists (CLOBD_SIZE), at a time. (The race
+// detector makes pools forget on purpose, and audits allocate.)
 func TestAllocations(t *testing.T) {
 	setting.Full(t, "thousands of orders")
 	for _, c := range []struct {

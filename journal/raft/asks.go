@@ -34,14 +34,14 @@ type asks struct {
 	lead    *Lead // asks, too, up to its number
 	upto    uint64
 	asked   uint64 // the tick
-	readers []reader
-	next    []reader
+	readers []asker
+	next    []asker
 	want    *Lead // asks with the next question
-	reached []reader
+	reached []asker
 }
 
-// reader waits until what was committed is here.
-type reader struct {
+// asker waits until what was committed is here.
+type asker struct {
 	done  func(engine.Head, error)
 	until uint64 // the tick at which there is no more hope
 	index uint64 // of the last entry committed when there was an answer
@@ -57,7 +57,7 @@ func (c *Core) Confirm(done func(engine.Head, error)) {
 		done(engine.Head{}, ErrUnconfirmed)
 		return
 	}
-	a.next = append(a.next, reader{done: done, until: c.guard.ticks + enough})
+	a.next = append(a.next, asker{done: done, until: c.guard.ticks + enough})
 	a.begin(c)
 }
 
@@ -123,14 +123,14 @@ func (a *asks) reach(c *Core) {
 		return
 	}
 	_, head := c.storage.agreed.Committed()
-	a.reached = keep(a.reached, func(r *reader) bool { return r.index > c.applied },
-		func(r *reader) { r.done(head, nil) })
+	a.reached = keep(a.reached, func(r *asker) bool { return r.index > c.applied },
+		func(r *asker) { r.done(head, nil) })
 }
 
 // tick asks again, and gives up.
 func (a *asks) tick(c *Core) {
-	late := func(r *reader) bool { return r.until > c.guard.ticks }
-	end := func(r *reader) { r.done(engine.Head{}, ErrUnconfirmed) }
+	late := func(r *asker) bool { return r.until > c.guard.ticks }
+	end := func(r *asker) { r.done(engine.Head{}, ErrUnconfirmed) }
 	a.readers, a.next, a.reached = keep(a.readers, late, end), keep(a.next, late, end),
 		keep(a.reached, late, end)
 	switch {
@@ -144,7 +144,7 @@ func (a *asks) tick(c *Core) {
 }
 
 // keep returns those that stay, and calls out with the others.
-func keep(all []reader, stays func(*reader) bool, out func(*reader)) []reader {
+func keep(all []asker, stays func(*asker) bool, out func(*asker)) []asker {
 	left := all[:0]
 	for i := range all {
 		if r := all[i]; stays(&r) {

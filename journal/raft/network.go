@@ -50,7 +50,7 @@ type Network struct {
 
 	mu      sync.Mutex
 	members map[uint64]*route
-	open    map[net.Conn]*place
+	open    map[net.Conn]*admitted
 	count   uint64 // of all that were ever open
 	closed  bool
 }
@@ -89,7 +89,7 @@ func MemberName(cluster, id uint64) string {
 // NewNetwork makes a Network without members.
 func NewNetwork(o NetworkOptions) *Network {
 	return &Network{o: o, closing: make(chan struct{}), members: map[uint64]*route{},
-		open: map[net.Conn]*place{}}
+		open: map[net.Conn]*admitted{}}
 }
 
 // Route sets the address of a member, and begins to connect. An empty address ends that.

@@ -159,14 +159,14 @@ func (m *Peer) confirm(l *Lead) {
 // Confirm waits until everything that was committed before, wherever that was known, is committed
 // and durable here, and returns the end of the frames by then: see Core.Confirm.
 func (m *Peer) Confirm(ctx context.Context) (engine.Head, error) {
-	type answer struct {
+	type confirmed struct {
 		head engine.Head
 		err  error
 	}
-	answers := make(chan answer, 1)
+	answers := make(chan confirmed, 1)
 	select {
 	case m.asked <- func() {
-		m.core.Confirm(func(h engine.Head, err error) { answers <- answer{h, err} })
+		m.core.Confirm(func(h engine.Head, err error) { answers <- confirmed{h, err} })
 	}:
 	case <-ctx.Done():
 		return engine.Head{}, ctx.Err()

@@ -25,8 +25,8 @@ const (
 	acceptMost  = time.Second
 )
 
-// place is an open connection.
-type place struct {
+// admitted is an open connection.
+type admitted struct {
 	no   uint64 // in the order in which they came
 	own  bool   // this member has opened it
 	id   uint64 // the member at the other end, 0: not proved
@@ -40,11 +40,11 @@ var errStranger = errors.New("the certificate is not that of the member who spea
 func (n *Network) keep(c net.Conn) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.enter(c, &place{own: true})
+	return n.enter(c, &admitted{own: true})
 }
 
 // enter adds a connection to those that Close closes. Callers hold mu.
-func (n *Network) enter(c net.Conn, p *place) bool {
+func (n *Network) enter(c net.Conn, p *admitted) bool {
 	if n.closed {
 		c.Close()
 		return false
@@ -60,7 +60,7 @@ func (n *Network) admit(c net.Conn, serve func()) {
 	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.crowd(host); n.enter(c, &place{from: host}) {
+	if n.crowd(host); n.enter(c, &admitted{from: host}) {
 		n.joined.Go(serve)
 	}
 }
@@ -83,11 +83,11 @@ func (n *Network) crowd(host string) {
 			most = h
 		}
 	}
-	n.end(func(p *place) bool { return !p.own && p.id == 0 && p.from == most })
+	n.end(func(p *admitted) bool { return !p.own && p.id == 0 && p.from == most })
 }
 
 // end closes the oldest of some connections. Callers hold mu.
-func (n *Network) end(of func(*place) bool) {
+func (n *Network) end(of func(*admitted) bool) {
 	var oldest net.Conn
 	for c, p := range n.open {
 		if of(p) && (oldest == nil || p.no < n.open[oldest].no) {
@@ -122,7 +122,7 @@ func (n *Network) prove(c net.Conn, id uint64) error {
 	}
 	switch {
 	case his >= perMember:
-		n.end(func(p *place) bool { return p.id == id })
+		n.end(func(p *admitted) bool { return p.id == id })
 	case all >= connections:
 		return fmt.Errorf("%d connections of members are open", all)
 	}

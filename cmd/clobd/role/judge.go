@@ -44,7 +44,7 @@ func (m fellow) serve(from uint64, c net.Conn) {
 }
 
 // trusted reports whether another node, with a vote or without, may enter a Command here.
-func (m *Together) trusted(votes bool, c *engine.Command) bool {
+func (m fellow) trusted(votes bool, c *engine.Command) bool {
 	switch {
 	case relay.IsNote(c):
 		return votes || !relay.IsWarning(c)
@@ -60,14 +60,14 @@ func (m *Together) trusted(votes bool, c *engine.Command) bool {
 
 // revoked reports whether the API key of an order is revoked by now: the other node may not have
 // known.
-func (m *Together) revoked(c *engine.Command) bool {
+func (m fellow) revoked(c *engine.Command) bool {
 	d := m.Board.Directory
 	owner, known := d.Address(c.Owner)
 	return known && d.Revoked(owner, c.Key)
 }
 
 // doubt looks at the evidence of an order if the draw is 0, and returns why it is none.
-func (m *Together) doubt(c *engine.Command, draw int) error {
+func (m fellow) doubt(c *engine.Command, draw int) error {
 	if c.Kind != engine.Place || draw != 0 || m.cluster.Proved == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (m *Together) doubt(c *engine.Command, draw int) error {
 }
 
 // caused reports whether clients can cause a Command: a gateway may enter no other.
-func (m *Together) caused(c *engine.Command) bool {
+func (m fellow) caused(c *engine.Command) bool {
 	switch c.Kind {
 	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
 		engine.Arm, engine.SetKey:
@@ -100,7 +100,7 @@ const warnTime = time.Second
 func (m *Together) Warn(fingerprint [32]byte) {
 	end := time.Now().Add(warnTime)
 	var told sync.WaitGroup
-	for id := range m.others() {
+	for id := range (fellow{m}).others() {
 		told.Go(func() {
 			conn, err := m.network.Dial(id)
 			if err == nil {
@@ -131,7 +131,7 @@ func (m *Together) Warn(fingerprint [32]byte) {
 }
 
 // others are the members that this one knows a way to.
-func (m *Together) others() map[uint64]bool {
+func (m fellow) others() map[uint64]bool {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	all := map[uint64]bool{}

@@ -12,7 +12,7 @@ import (
 )
 
 // newJudge makes a member that knows an owner with a trading key, number 3, that is revoked.
-func newJudge(t *testing.T) *Together {
+func newJudge(t *testing.T) fellow {
 	t.Helper()
 	board := view.NewBoard()
 	s, err := sequencer.New(engine.NewExchange(1), board, new(memory.Journal), sequencer.Options{})
@@ -32,14 +32,14 @@ func newJudge(t *testing.T) *Together {
 	if err := errors.Join(s.Close(), <-ended); err != nil {
 		t.Fatal(err)
 	}
-	return &Together{Common: &Common{Board: board}, cluster: &Cluster{Faucet: 9,
+	return fellow{&Together{Common: &Common{Board: board}, cluster: &Cluster{Faucet: 9,
 		Quarantined: func(c *engine.Command) bool { return c.ID == engine.OrderID{66} },
 		Proved: func(c *engine.Command) error {
 			if len(c.Proof) == 0 {
 				return errors.New("no evidence")
 			}
 			return nil
-		}}}
+		}}}}
 }
 
 // TestTrusted: what the leader takes of other nodes: of a gateway what clients can cause, and of

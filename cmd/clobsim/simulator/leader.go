@@ -12,15 +12,15 @@ type leader struct {
 	s       *seat
 	lead    *raft.Lead
 	writer  *sequencer.Sequencer
-	sent    []asked // without an answer
+	sent    []unanswered // without an answer
 	batches []*sequencer.Batch
 	voters  []uint64 // as they were when it looked last
 	ended   bool
 }
 
-// asked is a Command without an answer, and the last Sequence that anybody was told of before it
-// was sent.
-type asked struct {
+// unanswered is a Command without an answer, and the last Sequence that anybody was told of before
+// it was sent.
+type unanswered struct {
 	sent
 	known engine.Sequence
 }
@@ -149,7 +149,7 @@ func (l *leader) enter(command *engine.Command) {
 		l.s.c.traders.doubt(command)
 		return
 	}
-	l.sent = append(l.sent, asked{sent{*command, call}, l.s.c.newest})
+	l.sent = append(l.sent, unanswered{sent{*command, call}, l.s.c.newest})
 }
 
 // match makes a frame of what waits.
@@ -225,7 +225,7 @@ func (l *leader) promise(f *engine.Frame) {
 // hear gives the callers their answers.
 func (l *leader) hear() {
 	c := l.s.c
-	var waiting []asked
+	var waiting []unanswered
 	for _, x := range l.sent {
 		if !x.call.Answered() {
 			waiting = append(waiting, x)
