@@ -78,7 +78,8 @@ make_root() {
 	echo "root:x:0:" >"$root/etc/group"
 	printf "%s\n" "#!/bin/sh" >"$root/usr/sbin/nologin"
 	chmod +x "$root/usr/sbin/nologin"
-	mknod -m 666 "$root/dev/null" c 1 3
+	mknod "$root/dev/null" c 1 3 2>/dev/null || : >"$root/dev/null" # a file is as good here
+	chmod 666 "$root/dev/null"
 	printf '%s\n' "Package: passwd" "Status: install ok installed" "Version: 1" \
 		"Architecture: $(dpkg --print-architecture)" "Maintainer: nobody" "Description: users" \
 		>"$root/var/lib/dpkg/status"
@@ -160,7 +161,7 @@ container() {
 	cp "$out/clobd" "$image/clobd"
 	chown 65532:65532 "$image/data"
 	env -i PATH="$PATH" CLOBD_DATA=/data CLOBD_LISTEN="127.0.0.1:$public" \
-		CLOBD_ADMIN="127.0.0.1:$admin" \
+		CLOBD_ADMIN="127.0.0.1:$admin" CLOBD_DISK_BALLAST=0 \
 		chroot --userspec=65532:65532 --groups= "$image" /clobd serve 2>"$folder/image.log" &
 	node_pid=$!
 	health() {
@@ -177,8 +178,13 @@ dockerfile() {
 		echo "SKIPPED: there is no npm"
 		return
 	fi
-	(cd scripts/release &&
-		npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error)
+	local lock
+	lock=$(sha256sum scripts/release/package-lock.json)
+	if [[ $(cat scripts/release/node_modules/.lock 2>/dev/null) != "$lock" ]]; then
+		(cd scripts/release &&
+			npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error)
+		printf '%s\n' "$lock" >scripts/release/node_modules/.lock
+	fi
 	scripts/release/node_modules/.bin/dockerfile-utils lint scripts/ops/Dockerfile
 }
 
@@ -193,6 +199,7 @@ export VERSION=${VERSION:-$(git describe --always --dirty 2>/dev/null || echo un
 readonly token=35263113354378275961127750085197586402039788513316889322517161777186976249322
 public=$(free_port)
 admin=$(free_port)
+step "tools" need jq curl
 step "release" scripts/release.sh
 step "papers" papers
 step "settings" settings

@@ -20,7 +20,11 @@ kind() {
 mkdir -p "$out"
 step "build" make --no-print-directory build
 kind run run --workload canonical --level L3 --duration "$duration" --rounds 8
-kind ramp ramp orders --start 1000 --factor 1.3 --steps 14 --duration "$((ms / 5))ms"
+kind ramp ramp orders --start 1000 --factor 1.5 --steps 10 --duration "$((ms / 5))ms"
+kind lists ramp lists --start 6000 --factor 1.5 --steps 9 --duration "$((ms / 5))ms"
 kind compare compare orders --rounds 10 --duration "$((ms / 10))ms"
 kind flood flood --rounds 6 --duration "$((ms / 5))ms"
 kind streams streams --rounds 3 --duration "$((ms / 2))ms"
+if [[ ${ONLY:-agree} == agree ]]; then # it has no page
+	step "agree" bin/clobench agree --json "$out/agree.json"
+fi

@@ -15,6 +15,17 @@ step() {
 	step_name=
 }
 
+# need TOOL...: installs what is missing from Debian, whose packages have the tools' names.
+need() {
+	local tool packages=()
+	for tool; do
+		command -v "$tool" >/dev/null || packages+=("$tool")
+	done
+	((${#packages[@]} > 0)) || return 0
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
+}
+
 # name_failure is for the EXIT trap: it names the step that a failure ended.
 name_failure() {
 	[[ -z $step_name ]] || printf '!! %s failed after %d s in all\n' "$step_name" "$SECONDS"

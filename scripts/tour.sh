@@ -39,7 +39,7 @@ start() {
 walk() {
 	local name=$1 key=$2
 	shift 2
-	timeout 60 "$@" "$url" "$token" "0x$(printf %064d "$key")" | tee "$folder/$name"
+	timeout 180 "$@" "$url" "$token" "0x$(printf %064d "$key")" | tee "$folder/$name"
 	[[ $(cut -d' ' -f1 "$folder/$name" | tr -d '\n') == 12345 ]]
 }
 
@@ -76,6 +76,7 @@ readonly token=35263113354378275961127750085197586402039788513316889322517161777
 public=$(free_port)
 admin=$(free_port)
 readonly url=http://127.0.0.1:$public
+step "tools" need jq curl openssl
 step "demo node" start
 step "with the npm client" client
 step "with curl" walk curl 102 scripts/tour/curl.sh

@@ -71,10 +71,25 @@ func ChapterOf(result any) (*Chapter, error) {
 	case interface{ WriteText(w io.Writer) }: // whatever prints itself
 		var text strings.Builder
 		r.WriteText(&text)
-		return &Chapter{Title: "Measurement", Grade: good, Word: "MEASURED",
-			Passages: []passage{{Title: "As printed", Text: text.String()}}}, nil
+		c := &Chapter{Title: "Measurement", Grade: good, Word: "MEASURED",
+			Passages: []passage{{Title: "As printed", Text: text.String()}}}
+		if err := failure(result); err != nil {
+			c.Grade, c.Word, c.Reason = bad, "FAILED", err.Error()
+		}
+		return c, nil
 	}
 	return nil, fmt.Errorf("there is no page for a result of type %T", result)
+}
+
+// failure is why clobench ends with code 1 for a result, nil if it does not.
+func failure(result any) error {
+	switch r := result.(type) {
+	case interface{ Verdict() error }:
+		return r.Verdict()
+	case interface{ Failed() error }:
+		return r.Failed()
+	}
+	return nil
 }
 
 // The grades of a chapter.

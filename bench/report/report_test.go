@@ -188,10 +188,12 @@ func TestVerdicts(t *testing.T) {
 	valid.Thresholds = nil
 	invalid := full(t)
 	invalid.Invalid = "the load was late " + evil
+	behind := full(t)
+	behind.Thresholds, behind.Unsent = nil, 3
 	failed := full(t)
 	failed.Failure = "replay: digests differ"
 	for word, r := range map[string]*bench.Report{"VALID": valid, "INVALID": invalid,
-		"THRESHOLDS BROKEN": full(t), "NO FIGURE": failed} {
+		"THRESHOLDS BROKEN": full(t), "FELL BEHIND": behind, "NO FIGURE": failed} {
 		c, err := ChapterOf(r)
 		if err != nil {
 			t.Fatal(err)
@@ -208,6 +210,12 @@ func TestVerdicts(t *testing.T) {
 		t.Error("a run whose check failed has figures")
 	}
 }
+
+// doubtful is a result that prints itself and has failed.
+type doubtful struct{}
+
+func (doubtful) WriteText(w io.Writer) { fmt.Fprintln(w, "1, 2") }
+func (doubtful) Failed() error         { return errors.New("it differs") }
 
 // TestOthers: the other results have a verdict, a table and conditions; JSON finds its way back.
 func TestOthers(t *testing.T) {
@@ -254,6 +262,9 @@ func TestOthers(t *testing.T) {
 			t.Errorf("%T: the page lacks a part", c.result)
 		}
 		checkParts(t, page)
+	}
+	if c, err := ChapterOf(doubtful{}); err != nil || c.Word != "FAILED" || c.Reason != "it differs" {
+		t.Errorf("a result that has failed: %+v, %v", c, err)
 	}
 	if _, err := Read([]byte(`{"x":1}`)); err == nil {
 		t.Error("anything is a report")

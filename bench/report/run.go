@@ -51,6 +51,9 @@ func (c *Chapter) judgeRun(r *bench.Report) {
 		c.Grade, c.Word, c.Reason = bad, "NO FIGURE", r.Failure
 	case r.Invalid != "":
 		c.Grade, c.Word, c.Reason = bad, "INVALID", r.Invalid
+	case r.Unsent > 0:
+		c.Grade, c.Word = warn, "FELL BEHIND"
+		c.Reason = fmt.Sprintf("%d requests were never sent", r.Unsent)
 	case broken > 0:
 		c.Grade, c.Word = warn, "THRESHOLDS BROKEN"
 		c.Reason = fmt.Sprintf("%d of %d", broken, len(r.Thresholds))

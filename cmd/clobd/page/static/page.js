@@ -84,7 +84,7 @@ const cards = [
     ["Old data read through", "clobd_scrub_last_timestamp_seconds", (s, v) =>
       [v ? seconds(s.now / 1000 - v) + " ago" : "not yet"]],
     ["Catalog read", "clobd_catalog_last_success_age_seconds", (s, v) =>
-      [v < 0 ? "no outside source" : seconds(v) + " ago"]],
+      [v < 0 ? "never, or no outside source" : seconds(v) + " ago"]],
     ["Markets described", "clobd_catalog_markets", "count"],
   ]],
   ["Memory and collector", [
