@@ -72,11 +72,11 @@ func (s *sockets) open(ctx *fasthttp.RequestCtx, serve func(*live.Socket)) {
 
 var refuseLeaving = wire.Refuse(503, "busy", "the node stops, connect again", "")
 
-// detach takes the connection from the HTTP server, and returns what the server has read ahead.
+// detach takes the connection, not its request's room, and returns what the server has read ahead.
 func (c *orderConn) detach(buffered net.Conn) (early []byte) {
 	c.seat.done()
 	c.answer.Release()
-	c.detached = true // until the end of what is buffered, Read returns io.EOF
+	c.detached, c.room = true, nil // until the end of what is buffered, Read returns io.EOF
 	early, _ = io.ReadAll(buffered)
 	c.line = live.NewLine(c.Conn)
 	return early

@@ -28,6 +28,7 @@ type recent struct {
 const (
 	recentEntries = 1 << 14
 	freeLists     = 1 << 10 // that are kept for later
+	freeEntries   = 64      // that one of them has room for, at most
 )
 
 func newRecent(written uint64) *recent {
@@ -74,8 +75,8 @@ func (r *recent) update(some []listEntry, written uint64) {
 	defer r.mu.Unlock()
 	if written > r.written {
 		for list, l := range r.lists {
-			if r.free = append(r.free, l[:0]); len(r.free) > freeLists {
-				r.free = r.free[:freeLists]
+			if len(r.free) < freeLists && cap(l) <= freeEntries { // a long list would stay long for ever
+				r.free = append(r.free, l[:0])
 			}
 			delete(r.lists, list)
 		}
