@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -198,7 +197,8 @@ func (n membership) proved(c *engine.Command) error {
 	return err
 }
 
-// common are the settings that all members must have in common.
+// common are the settings that all members must have in common. Files of limits are not among them:
+// each node charges its own callers, and an operator changes them one node at a time.
 func (n membership) common() map[string]string {
 	var domains []string
 	for i := range n.domains {
@@ -207,13 +207,8 @@ func (n membership) common() map[string]string {
 			d.Both))
 	}
 	slices.Sort(domains)
-	limits := n.Limits
-	if n.LimitsFile != "" {
-		text, err := os.ReadFile(n.LimitsFile)
-		limits = fmt.Sprintf("file %.8x %v", sha256.Sum256(text), err)
-	}
 	return map[string]string{"--chain-id": fmt.Sprint(n.ChainID), "--faucet": n.faucet.String(),
-		"--demo": fmt.Sprint(n.Demo), "--limits": limits, "exchanges": strings.Join(domains, " ")}
+		"--demo": fmt.Sprint(n.Demo), "--limits": n.Limits, "exchanges": strings.Join(domains, " ")}
 }
 
 // ledNow remembers that this node has begun to lead.

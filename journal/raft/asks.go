@@ -89,6 +89,9 @@ func (a *asks) put(c *Core) {
 		rand.Read(a.origin[:])
 	}
 	if a.asked = c.guard.ticks; c.leader {
+		if !c.sure() {
+			return
+		}
 		c.guard.reads++
 	}
 	c.raw.ReadIndex(a.text())

@@ -168,7 +168,7 @@ func (c *Core) Step(m *pb.Message) {
 	case why != taken:
 		c.refuse(m, why)
 	case m.GetType() == pb.MsgSnap: // introduce was all
-	case m.GetType() == pb.MsgReadIndex && !c.leader: // the library would pass it on
+	case m.GetType() == pb.MsgReadIndex && !c.sure(): // asked again in some ticks
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
@@ -176,6 +176,10 @@ func (c *Core) Step(m *pb.Message) {
 		_ = c.raw.Step(c.ahead(m)) // its errors are of messages that count for nothing
 	}
 }
+
+// sure reports whether this member leads and an entry of its term is committed. The library keeps
+// what it is asked before, even into a later term; a member that does not lead would pass it on.
+func (c *Core) sure() bool { return c.leader && c.own == c.term }
 
 // Unreachable tells that messages to a member get lost.
 func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
@@ -347,6 +351,7 @@ func (c *Core) Ready() (w Work, err error) {
 	if c.lead == nil && c.failed == nil && c.mayLead() {
 		_, head := c.storage.agreed.Committed()
 		c.lead = newLead(c, head)
+		c.changed = 0 // everything in the log is applied; a change that was taken back counts no more
 		w.Lead = c.lead
 	}
 	if c.failed != nil {

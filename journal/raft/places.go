@@ -83,7 +83,10 @@ func (n *Network) crowd(host string) {
 			most = h
 		}
 	}
-	n.end(func(p *admitted) bool { return !p.own && p.id == 0 && p.from == most })
+	if from[most] == 1 { // nobody has more than one: the oldest of all goes
+		most = ""
+	}
+	n.end(func(p *admitted) bool { return !p.own && p.id == 0 && (most == "" || p.from == most) })
 }
 
 // end closes the oldest of some connections. Callers hold mu.

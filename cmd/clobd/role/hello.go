@@ -107,7 +107,7 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
 		Sequence: m.Board.Sequence(), Refused: differences(m.called(from), h.Settings,
 			m.cluster.Name, m.cluster.Settings())}
-	if w.Refused != "" {
+	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {
 		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
 	}
 	err = errors.Join(say(conn, &w), conn.SetDeadline(time.Time{}))

@@ -64,6 +64,7 @@ type Together struct {
 	leader, term atomic.Uint64 // as they are known
 	terms        atomic.Uint64 // how often the term has changed
 	lies         atomic.Uint64 // orders of other nodes that nobody signed
+	refused      sync.Map      // members that this one refuses, with the reason that was logged
 	moved        chan struct{} // has a token when who takes Commands may have changed
 	seen         atomic.Pointer[glimpse]
 	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
@@ -296,13 +297,17 @@ func (m *Together) target() uint64 {
 // lastWords is how long a node that led may take to say what came of the last Commands.
 const lastWords = 250 * time.Millisecond
 
-// redial is the pause before a connection to the leader is tried again.
-const redial = 20 * time.Millisecond
+// redial is the first pause before a connection to the leader is tried again. It doubles up to
+// redialMost, because a leader that refuses this member, or is slow, must not hear of it all the time.
+const (
+	redial     = 20 * time.Millisecond
+	redialMost = time.Second
+)
 
 // carry lets the Commands of this node's door travel to whoever leads. What waits when this node
 // itself begins to lead takes a short way.
 func (m fellow) carry() {
-	for !m.isClosing() {
+	for again := redial; !m.isClosing(); {
 		to := m.target()
 		var conn net.Conn
 		var err error
@@ -321,16 +326,18 @@ func (m fellow) carry() {
 			pause := time.Hour
 			if err != nil {
 				m.options.Log.Debug("no way to the leader", "node", m.called(to), "error", err)
-				pause = redial
+				pause, again = again, min(2*again, redialMost)
 			}
 			select {
 			case <-m.moved:
+				again = redial
 			case <-m.closing:
 			case <-time.After(pause):
 			}
 			continue
 		}
 		done := make(chan struct{})
+		again = redial
 		go m.hangUp(conn, to, done)
 		err = m.client.Carry(conn)
 		close(done)
