@@ -503,6 +503,7 @@ try {
 	await part("clicks", () => clicks(1280));
 	await part("clicks", () => clicks(380));
 	await part("keyboard", keyboard);
+	await part("refused", refused);
 	if (process.env.PICTURE) await picture();
 	stop = await part("load", loaded) ?? stop;
 	await part("books", books);
@@ -512,7 +513,6 @@ try {
 			wallet: `#/wallet/${trade.proxyWallet}` });
 	});
 	await part("ends", ends);
-	await part("refused", refused);
 	stop();
 	await part("strangers", strangers);
 	await part("beside", beside);
