@@ -424,7 +424,43 @@ async function ends() {
 	await arrived.markets(tab);
 	await tab.waitForSelector(".rose, .fell", { timeout: 20_000 });
 	await close();
+	const none = await open(demo, `#/market/0x${"0".repeat(64)}`);
+	await none.tab.waitForFunction(() => document.querySelector("h1")?.textContent ===
+		"No such market");
+	assert.ok(await none.tab.$eval("#fares", e => e.hidden), "nothing is followed, and it is told how");
+	assert.deepEqual(none.wrong.splice(0).filter(text => !text.includes("404")), []);
+	await none.close();
 	log("markets: filters and search ask the node, prices move without being asked for");
+}
+
+// refused has a page whose key is revoked say so, and ask no more.
+async function refused() {
+	const key = crypto.getRandomValues(new Uint8Array(32));
+	const { tab, close } = await open(demo, `#/market/${market}`, { before: async tab => {
+		await tab.evaluateOnNewDocument(kept => {
+			localStorage.setItem("console.account", kept);
+			const Socket = window.WebSocket;
+			window.sockets = 0;
+			window.WebSocket = class extends Socket {
+				constructor(url) {
+					super(url);
+					if (String(url).includes("/ws/user")) window.sockets++;
+				}
+			};
+		}, JSON.stringify({ key: signer.hex(key) }));
+	} });
+	await tab.waitForFunction(() => document.getElementById("own-stream")?.textContent === "live");
+	const owner = await new Trader(demo, key).derive();
+	await owner.prove("DELETE", "/auth/api-key");
+	await tab.waitForFunction(() => document.querySelector(".key .problem")?.textContent
+		.includes("refuses this key"));
+	const sockets = await tab.evaluate(() => window.sockets);
+	await sleep(3000);
+	assert.equal(await tab.evaluate(() => window.sockets), sockets, "it asks again and again");
+	await press(tab, "Forget this key");
+	await tab.waitForSelector(".key button.primary");
+	await close();
+	log(`refused: of a revoked key the page says so, after ${sockets} sockets`);
 }
 
 // picture is what the README shows.
@@ -467,6 +503,7 @@ try {
 	await part("clicks", () => clicks(1280));
 	await part("clicks", () => clicks(380));
 	await part("keyboard", keyboard);
+	await part("refused", refused);
 	if (process.env.PICTURE) await picture();
 	stop = await part("load", loaded) ?? stop;
 	await part("books", books);

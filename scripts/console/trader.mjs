@@ -9,8 +9,8 @@ export class Trader {
 		Object.assign(this, { url, key, address: signer.addressOf(key) });
 	}
 
-	async ask(path, headers, body) {
-		const answer = await fetch(this.url + path, { method: "POST", headers, body });
+	async ask(path, headers, body, method = "POST") {
+		const answer = await fetch(this.url + path, { method, headers, body });
 		const told = await answer.json();
 		assert.equal(answer.status, 200, `${path}: ${JSON.stringify(told)}`);
 		return told;
@@ -42,9 +42,14 @@ export class Trader {
 			{ name, version, chainId: this.node.chain, verifyingContract: contract }));
 		const body = JSON.stringify({ order: { ...order, side, signature }, owner: this.trio.apiKey,
 			orderType });
-		const timestamp = String(Math.floor(Date.now() / 1000));
-		return this.ask("/order", { "Content-Type": "application/json", POLY_ADDRESS: this.address,
-			POLY_API_KEY: this.trio.apiKey, POLY_PASSPHRASE: this.trio.passphrase, POLY_TIMESTAMP: timestamp,
-			POLY_SIGNATURE: await signer.seal(this.trio.secret, timestamp + "POST/order" + body) }, body);
+		return this.prove("POST", "/order", body);
+	}
+
+	// prove sends a request that the API key signs.
+	async prove(method, path, body) {
+		const timestamp = String(Math.floor(Date.now() / 1000)), { apiKey, passphrase, secret } = this.trio;
+		return this.ask(path, { "Content-Type": "application/json", POLY_ADDRESS: this.address,
+			POLY_API_KEY: apiKey, POLY_PASSPHRASE: passphrase, POLY_TIMESTAMP: timestamp,
+			POLY_SIGNATURE: await signer.seal(secret, timestamp + method + path + (body ?? "")) }, body, method);
 	}
 }

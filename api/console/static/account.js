@@ -13,8 +13,9 @@ const kept = "console.account";
 export let account = null;
 export const orders = new Map(); // those that rest, by their id
 export let fares = "closed"; // of the stream of the account
+export let lack = ""; // why the orders could not be read: those that are kept may be old
 const listeners = new Set();
-let stream = null, skew = 0, loading = null, retold = [];
+let stream = null, skew = 0, loading = null, loaded = null, retold = [];
 
 // watch calls heard("account" | "orders" | "trade" | "stream") until the function it returns is called.
 export function watch(heard) {
@@ -45,12 +46,18 @@ function enter(entered) {
 	stream?.close();
 	orders.clear();
 	account = entered;
+	lack = "";
 	const { address, trio, key } = entered ?? {};
 	store(localStorage, key && { key: hex(key) });
 	store(sessionStorage, entered && !key && { address, trio, wallet: Boolean(entered.wallet) });
 	stream = entered && new Stream("/ws/user", { hello, message: hear, state: (name, since, why) => {
+		if (name === fares) return; // "late" is told again and again, with how late it is
 		fares = name;
 		if (name === "closed" && why) account.problem = why;
+		if (name === "refused") {
+			loading = null;
+			account.problem = `The node refuses this key: ${why}. Forget it, or load the page to try again.`;
+		}
 		tell("stream");
 	} });
 	fares = entered ? fares : "closed";
@@ -129,10 +136,13 @@ async function hello() {
 // hear takes a message of the user channel. The first one is a heartbeat: what was before is asked for
 // over HTTP, and what is said meanwhile counts once more after that.
 function hear(m) {
+	if (m.event_type === "error") {
+		account.problem = m.message;
+		return;
+	}
 	if (m.sequence === 1) load();
-	if (m.event_type === "error") account.problem = m.message;
-	if (loading) retold.push(m);
 	if (m.event_type === "order") {
+		if (loading) retold.push(m);
 		keep(m);
 		tell("orders");
 	} else if (m.event_type === "trade") {
@@ -145,9 +155,11 @@ function keep(order) {
 	else orders.delete(order.id);
 }
 
+// load reads the orders. If that fails, those that are known stay, and it is tried again.
 async function load() {
-	const mine = loading = {}, found = [], of = account;
+	const mine = loading = {}, of = account, found = [];
 	retold = [];
+	let failed = "";
 	try {
 		for (let cursor = "MA=="; cursor && cursor !== "LTE=" && found.length < 2000;) {
 			const page = (await signed("GET", "/data/orders?next_cursor=" + encodeURIComponent(cursor))).told;
@@ -155,13 +167,18 @@ async function load() {
 			cursor = page.next_cursor;
 		}
 	} catch (error) {
-		if (of === account && account) account.problem = error.message;
+		failed = error.message || "the orders cannot be read";
 	}
 	if (mine !== loading || of !== account) return;
-	loading = null;
-	orders.clear();
-	found.forEach(keep);
-	retold.filter(m => m.event_type === "order").forEach(keep);
+	lack = failed;
+	if (failed) setTimeout(() => mine === loading && of === account && load(), 3000);
+	else {
+		loading = null;
+		orders.clear();
+		[...found, ...retold].forEach(keep);
+		if (loaded === of) tell("trade"); // there may have been some while the stream was away
+		loaded = of;
+	}
 	tell("orders");
 }
 

@@ -9,8 +9,9 @@ import { open as wallet } from "./wallet.js";
 const main = $("main"), fares = $("fares");
 let close = null, turns = 0;
 
-const words = { opening: "connecting", live: "live", late: "lagging", resync: "resyncing", closed: "reconnecting" };
-const looks = { live: "good", late: "bad", resync: "warn", closed: "bad" };
+const words = { opening: "connecting", live: "live", late: "lagging", resync: "resyncing", closed: "reconnecting",
+	refused: "refused" };
+const looks = { live: "good", late: "bad", resync: "warn", closed: "bad", refused: "bad" };
 
 // teller is how a page says what the frame shows of it, as long as it is the one that is shown.
 function teller() {
@@ -26,6 +27,10 @@ function teller() {
 			fares.dataset.state = name;
 			say($("state"), words[name]);
 			if (name === "late") say($("seq"), `seq ${seq} · ${(silent / 1000).toFixed(1)} s behind`);
+		}),
+		still: when(() => {
+			fares.hidden = true; // nothing is followed
+			say($("seq"), "");
 		}),
 	};
 }

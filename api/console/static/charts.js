@@ -94,17 +94,28 @@ export class History extends Picture {
 		this.svg.addEventListener("pointerleave", () => this.point(null));
 	}
 
+	// show takes a window in seconds, or 0 for all there is.
 	show(points, name, window) {
 		Object.assign(this, { points, name, window });
+		this.trim();
 		this.redraw();
+	}
+
+	// trim drops what is before the window, but for the price with which it begins.
+	trim() {
+		const { points, window } = this, begin = window && points.length ? points.at(-1).t - window : -Infinity;
+		while (points.length > 1 && points[1].t <= begin) points.shift();
+		if (points[0]?.t < begin) points[0] = { ...points[0], t: begin };
 	}
 
 	// follow makes the last point the price of now.
 	follow(p, now) {
-		const last = this.points.at(-1);
+		const { points } = this, last = points.at(-1);
 		if (p === null || last && last.t > now - (last.p === p ? 5 : 0.25)) return;
-		this.points.push({ t: now, p });
-		if (this.points.length > 3000) this.points.splice(0, 500);
+		// Points closer together than can be seen become one: so there are never too many.
+		if (points.length > 1 && now - points.at(-2).t < (now - points[0].t) / 300) points.pop();
+		points.push({ t: now, p });
+		this.trim();
 		this.redraw();
 	}
 
@@ -114,7 +125,7 @@ export class History extends Picture {
 		if (!points.length) return [];
 		const values = points.map(q => q.p), few = (Math.max(...values) - Math.min(...values)) * 0.15 + 0.005;
 		const low = Math.max(0, Math.min(...values) - few), high = Math.min(1, Math.max(...values) + few);
-		const end = points.at(-1).t, begin = this.window ? end - this.window : Math.min(points[0].t, end - 60);
+		const end = points.at(-1).t, begin = Math.min(points[0].t, end - 60);
 		const x = t => x0 + (t - begin) / (end - begin) * (x1 - x0), y = v => y1 - (v - low) / (high - low) * (y1 - y0);
 		this.scale = { x, y, y0, y1 };
 		const line = [];

@@ -33,10 +33,16 @@ class View {
 			if (!this.closed) this.show(node, m);
 		} catch (error) {
 			if (this.closed) return;
-			this.stream?.close();
+			this.stop();
 			this.main.replaceChildren(make("h1", { tabindex: "-1" }, "No such market"), make("p", { class: "card" }, error.message));
 			this.tell.title("No such market");
 		}
+	}
+
+	// stop follows nothing any longer, and the frame says nothing of it.
+	stop() {
+		this.stream?.close();
+		this.tell.still();
 	}
 
 	show(node, m) {
@@ -47,7 +53,7 @@ class View {
 		const head = make("div", { class: "head" }, event && event !== question ? make("p", { class: "dim event" }, event) : null,
 			make("h1", { tabindex: "-1" }, question), this.lead = make("p", { class: "lead" }));
 		if (!this.outcomes || m.enableOrderBook === false) {
-			this.stream?.close();
+			this.stop();
 			this.main.replaceChildren(head, make("p", { class: "card" }, "This market has no two outcomes with a book here."), this.rules());
 			return;
 		}
@@ -58,9 +64,7 @@ class View {
 		this.history = new History("Price");
 		const tradable = node.demo || globalThis.ethereum;
 		const key = keyPanel(node), own = ownOrders(this.condition);
-		this.ticket = tradable ? new Ticket({ condition: this.condition, outcomes: this.outcomes, negRisk: Boolean(m.negRisk ?? m.neg_risk),
-			tick: String(m.orderPriceMinTickSize ?? m.minimum_tick_size ?? 0.01), minimum: Number(m.orderMinSize ?? m.minimum_order_size ?? 5),
-			fee: Number(m.taker_base_fee ?? 0) > 0 }) : null;
+		this.ticket = tradable ? new Ticket({ condition: this.condition, outcomes: this.outcomes, ...terms(m) }) : null;
 		this.parts = [key, own, this.ticket].filter(Boolean);
 		this.main.replaceChildren(head, make("div", { class: "columns" }, this.bookCard(),
 			make("div", { class: "side" }, this.ticket?.box, own.box, key.box),
@@ -70,6 +74,7 @@ class View {
 		this.early.splice(0).forEach(m => this.hear(m));
 		this.choose(windows[0]);
 		this.loadTape();
+		this.timer = setInterval(() => document.hidden || this.reload(), 15_000);
 	}
 
 	// pick says which outcome the pictures show.
@@ -149,7 +154,7 @@ class View {
 		const at = middle ?? Number(this.m.lastTradePrice ?? NaN);
 		say(this.lead, Number.isFinite(at) ? `${this.outcomes[0].name} ${price(at)}, ${this.outcomes[1].name} ${price(1 - at)}` : "No price yet");
 		if (bid && ask) this.lead.append(make("span", { class: "dim" }, ` · spread ${price(Number(ask) - Number(bid))}`));
-		this.lead.append(make("span", { class: "dim" }, ` · ${brief(this.volume ?? Number(this.m.volumeNum ?? 0))} traded`));
+		this.lead.append(make("span", { class: "dim" }, ` · ${brief(Number(this.m.volumeNum ?? 0))} traded`));
 		if (!this.painted && this.books[0].known) {
 			this.painted = true;
 			performance.mark("book");
@@ -163,8 +168,7 @@ class View {
 			const { history } = await read("/prices-history", { market: this.outcomes[shown].id, interval, fidelity });
 			if (this.closed || w !== this.window || shown !== this.shown) return;
 			this.history.loaded = true;
-			const begin = seconds && history.length ? Math.min(seconds, Math.max(60, history.at(-1).t - history[0].t)) : 0;
-			this.history.show(history, this.outcomes[shown].name, begin);
+			this.history.show(history, this.outcomes[shown].name, seconds);
 		} catch (error) {
 			say(this.history.empty, error.message);
 		}
@@ -172,14 +176,14 @@ class View {
 
 	traded(m) {
 		if (this.trades.some(t => t.id === m.transaction_hash)) return; // it is told again after a break
-		this.volume = (this.volume ?? Number(this.m.volumeNum ?? 0)) + Number(m.price) * Number(m.size);
 		const at = Math.floor(Number(m.timestamp) / 1000), sold = m.side === "SELL";
 		this.addTrade({ at, side: m.side, outcome: this.outcomes[0].name, price: m.price, size: m.size, id: m.transaction_hash, sold });
 		this.showTape();
-		// Who traded is asked for a little later, once for many trades.
+		// Who traded, and how much it is in all, is asked for a little later, once for many trades.
 		this.asking ??= setTimeout(() => {
 			this.asking = null;
 			this.loadTape();
+			this.reload();
 		}, 3000);
 	}
 
@@ -209,18 +213,19 @@ class View {
 		const rows = this.trades.map(t => [clock(t.at),
 			make("span", { class: t.side === "BUY" ? "up" : "down" }, `${t.side === "BUY" ? "Buy" : "Sell"} ${t.outcome}`),
 			price(t.price), grouped(t.size),
-			t.wallet ? make("a", { href: walletLink(t.wallet), title: t.wallet }, t.name ||
+			t.wallet ? make("a", { href: walletLink(t.wallet), title: t.wallet, "data-trade": t.id }, t.name ||
 				make("span", { class: "figure" }, shorten(t.wallet))) : nothing]);
+		const focused = this.tapeBox.contains(document.activeElement) && document.activeElement.dataset.trade;
 		this.tapeBox.replaceChildren(rows.length ? table("Latest trades", ["Time", "Trade", "#Price", "#Shares", "Taker"], rows, "tape") :
 			make("p", { class: "dim" }, "Nothing was traded yet."));
+		if (focused) this.tapeBox.querySelector(`[data-trade="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 	}
 
 	rules() {
-		const m = this.m, state = m.status ?? (m.closed ? "closed" : "active");
-		const open = m.accepting_orders ?? m.acceptingOrders;
+		const m = this.m;
 		this.fee = make("dd", {}, nothing);
 		const facts = [
-			["State", state + (state === "active" && open === false ? ", takes no orders" : "")],
+			["State", stateOf(m)],
 			["Tick", price(m.orderPriceMinTickSize ?? m.minimum_tick_size)],
 			["Smallest order", m.orderMinSize ?? m.minimum_order_size ? `${m.orderMinSize ?? m.minimum_order_size} shares` : nothing],
 			["Fee", this.fee],
@@ -246,21 +251,39 @@ class View {
 		}
 	}
 
-	// reload shows the market anew, as its rules have changed.
+	// reload reads the record again: how much was traded, and whether the rules have changed.
 	async reload() {
 		const m = await read("/markets/" + this.condition).catch(() => null);
 		if (!m || this.closed) return;
+		const ruled = record => JSON.stringify([stateOf(record), terms(record)]), changed = ruled(m) !== ruled(this.m);
 		this.m = m;
+		this.dirty = true;
+		this.paint();
+		if (!changed) return;
 		this.main.querySelector('[aria-label="Rules"]').replaceWith(this.rules());
+		if (this.ticket) {
+			Object.assign(this.ticket.market, terms(m));
+			this.ticket.reckon();
+		}
 	}
 
 	close() {
 		this.closed = true;
 		clearTimeout(this.asking);
+		clearInterval(this.timer);
 		if (this.frame) cancelAnimationFrame(this.frame);
 		this.stream?.close();
 		this.parts.forEach(part => part.close());
 	}
+}
+
+// terms are what the rules of a market say of its orders.
+const terms = m => ({ negRisk: Boolean(m.negRisk ?? m.neg_risk), fee: Number(m.taker_base_fee ?? 0) > 0,
+	tick: String(m.orderPriceMinTickSize ?? m.minimum_tick_size ?? 0.01), minimum: Number(m.orderMinSize ?? m.minimum_order_size ?? 5) });
+
+function stateOf(m) {
+	const state = m.status ?? (m.closed ? "closed" : "active"), open = m.accepting_orders ?? m.acceptingOrders;
+	return state + (state === "active" && open === false ? ", takes no orders" : "");
 }
 
 function press(group, button) {

@@ -4,6 +4,7 @@ import { read, tokensOf } from "./node.js";
 import { Stream } from "./stream.js";
 
 const page = 40, most = 400; // rows that are asked for at once, and that are followed live
+const each = 60_000; // milliseconds, then volumes are read again
 
 const orders = [["volume24hr", "Volume, 24 hours"], ["volumeNum", "Volume, all"], ["liquidityNum", "Liquidity"],
 	["startDate", "Newest"], ["endDate", "Ends soonest"]];
@@ -18,7 +19,7 @@ export function open(main, _, tell) {
 
 class List {
 	constructor(main, tell) {
-		Object.assign(this, { tell, rows: new Map(), byToken: new Map(), wish: 0, closed: false });
+		Object.assign(this, { tell, rows: new Map(), byToken: new Map(), followed: new Set(), wish: 0, closed: false });
 		const choose = (name, label, options) => make("label", {}, label, make("select", { name, onchange: () => this.load() },
 			...options.map(([value, text]) => make("option", { value }, text))));
 		this.form = make("form", { role: "search", class: "filters", onsubmit: event => {
@@ -45,6 +46,7 @@ class List {
 			this.form.elements.q.focus();
 		};
 		addEventListener("keydown", this.shortcut);
+		this.minute = setInterval(() => document.hidden || this.count(), each);
 		this.loadTags();
 	}
 
@@ -145,15 +147,37 @@ class List {
 
 	tokens() { return [...this.byToken.keys()].slice(0, most); }
 
-	// follow asks for live prices of what is listed.
+	// follow asks for live prices of what is listed, and no longer for those of what was.
 	follow() {
-		const wish = { type: "market", assets_ids: this.tokens() };
-		if (!wish.assets_ids.length) return;
-		if (this.stream) this.stream.send({ ...wish, operation: "subscribe" });
-		else {
-			this.stream = new Stream("/ws/market", { state: this.tell.state, message: m => this.hear(m),
-				hello: () => ({ type: "market", assets_ids: this.tokens(), heartbeat: true, conflate: true }) });
+		const tokens = this.tokens(), wanted = new Set(tokens);
+		if (!this.stream) {
+			if (tokens.length) this.connect();
+			return;
 		}
+		const change = (operation, ids) => ids.length && this.stream.send({ type: "market", assets_ids: ids, operation });
+		change("subscribe", tokens.filter(t => !this.followed.has(t)));
+		change("unsubscribe", [...this.followed].filter(t => !wanted.has(t)));
+		this.followed = wanted;
+	}
+
+	connect() {
+		this.stream = new Stream("/ws/market", { state: this.tell.state, message: m => this.hear(m), hello: () => {
+			const tokens = this.tokens();
+			this.followed = new Set(tokens);
+			return { type: "market", assets_ids: tokens, heartbeat: true, conflate: true };
+		} });
+	}
+
+	// count reads again how much was traded in what is listed.
+	async count() {
+		const ids = [...this.rows.keys()].slice(0, most);
+		try {
+			for (let i = 0; i < ids.length; i += page) {
+				const told = await read("/markets/keyset", { condition_ids: ids.slice(i, i + page).join(","), limit: page });
+				if (this.closed) return;
+				for (const m of told.markets) this.rows.get(m.conditionId)?.count(m);
+			}
+		} catch { /* the next minute */ }
 	}
 
 	hear(m) {
@@ -162,14 +186,13 @@ class List {
 			for (const c of m.price_changes) this.byToken.get(c.asset_id)?.quote(c.best_bid, c.best_ask);
 		} else if (m.event_type === "book") {
 			this.byToken.get(m.asset_id)?.quote(m.bids.at(-1)?.price, m.asks.at(-1)?.price);
-		} else if (m.event_type === "last_trade_price") {
-			this.byToken.get(m.asset_id)?.traded(Number(m.price) * Number(m.size));
 		}
 	}
 
 	close() {
 		this.closed = true;
 		clearTimeout(this.timer);
+		clearInterval(this.minute);
 		removeEventListener("keydown", this.shortcut);
 		this.stream?.close();
 	}
@@ -190,7 +213,6 @@ class Row {
 			.filter(Boolean).join(" · ");
 		this.line = make("tr", {}, make("th", { scope: "row" },
 			make("a", { href: marketLink(m.conditionId) }, question), make("small", {}, small)), ...this.cells);
-		this.volumes = [Number(m.volume24hr ?? 0), Number(m.volumeNum ?? m.volume ?? 0)];
 		say(this.cells[6], brief(Number(m.liquidityNum ?? m.liquidity ?? NaN)));
 		let last = NaN;
 		try {
@@ -199,7 +221,7 @@ class Row {
 		this.last = last || NaN; // 0 where nothing is known
 		this.name = outcomes?.[0].name ?? "";
 		this.quote(m.bestBid || undefined, m.bestAsk || undefined);
-		this.traded(0);
+		this.count(m);
 	}
 
 	quote(bid, ask) {
@@ -217,7 +239,8 @@ class Row {
 		this.cells[0].title = this.name;
 	}
 
-	traded(cash) {
-		this.volumes.forEach((v, i) => say(this.cells[4 + i], brief(this.volumes[i] = v + cash)));
+	// count shows how much was traded, as the node counts it.
+	count(m) {
+		[m.volume24hr ?? 0, m.volumeNum ?? m.volume ?? 0].forEach((v, i) => say(this.cells[4 + i], brief(Number(v))));
 	}
 }

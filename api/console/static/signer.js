@@ -7,7 +7,7 @@ export const hex = bytes => "0x" + Array.from(bytes, b => b.toString(16).padStar
 
 export function unhex(text) {
 	const digits = text.replace(/^0x/i, "");
-	if (digits.length % 2 || !/^[0-9a-f]*$/i.test(digits)) throw new Error("not hex digits: " + text);
+	if (digits.length % 2 || !/^[0-9a-f]*$/i.test(digits)) throw new Error("not hex digits"); // it may be a key: not said again
 	return Uint8Array.from(digits.match(/../g) ?? [], pair => parseInt(pair, 16));
 }
 

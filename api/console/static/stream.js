@@ -4,8 +4,9 @@ const beat = 1000; // the node's heartbeats, in milliseconds
 const late = 1.8 * beat; // without a word for so long, the page is behind
 const dead = 10 * beat; // then the socket is given up
 
-// Stream tells state(name, since) and message(m). States: opening, live, late, resync, closed. What
-// is said first comes from hello(seq), seq being the last one told or 0; it may be a promise.
+// Stream tells state(name, since, why) and message(m). States: opening, live, late, resync, closed, and
+// refused, which is the last one: the node knows no such key. What is said first comes from hello(seq),
+// seq being the last one told or 0; it may be a promise.
 export class Stream {
 	constructor(path, { hello, message, state }) {
 		Object.assign(this, { path, hello, message, tellState: state, seq: 0, name: "", tries: 0, heard: 0 });
@@ -36,7 +37,6 @@ export class Stream {
 
 	hear(text) {
 		this.heard = performance.now();
-		this.tries = 0;
 		let told;
 		try {
 			told = JSON.parse(text);
@@ -44,6 +44,7 @@ export class Stream {
 			return; // PONG and NO NEW ASSETS
 		}
 		const socket = this.socket;
+		let good = false;
 		for (const m of Array.isArray(told) ? told : [told]) {
 			if (this.next && m.sequence !== this.next) return this.again(); // one is missing
 			this.next = m.sequence + 1;
@@ -52,9 +53,13 @@ export class Stream {
 				this.resynced = this.heard;
 				this.be("resync");
 			}
+			good ||= m.event_type !== "error";
 			this.message(m);
+			if (m.event_type === "error" && m.code === "unauthorized") return this.refused(m.message);
 			if (socket !== this.socket) return; // it was closed, or started over
 		}
+		if (!good) return; // what only complains may do so again at once: no reason to come back sooner
+		this.tries = 0;
 		// A resync stays to be seen for a moment.
 		if (!(this.resynced > this.heard - 1500)) this.be("live");
 	}
@@ -86,7 +91,14 @@ export class Stream {
 		}
 	}
 
+	// refused ends it: the same key would be refused again.
+	refused(why) {
+		this.close();
+		this.be("refused", why);
+	}
+
 	lost({ reason }) {
+		if (reason === "unauthorized") return this.refused(reason);
 		this.socket = null;
 		this.be("closed", reason);
 		clearTimeout(this.timer);

@@ -1,5 +1,5 @@
 // Whoever trades: how the page gets a key, the ticket for an order, and the table of what rests.
-import { account, amounts, balance, cancel, ethereum, fares, forget, makeKey, maySign, orders, place,
+import { account, amounts, balance, cancel, ethereum, fares, forget, lack, makeKey, maySign, orders, place,
 	useKey, usePasted, useWallet, watch } from "./account.js";
 import { $, decimal, grouped, make, marketLink, micros, money, nothing, price, say, shorten, table,
 	walletLink, when } from "./dom.js";
@@ -30,9 +30,10 @@ export function keyPanel(node) {
 	const close = watch(what => {
 		if (what === "account") show();
 		if (what === "stream" && account) show();
-		if (what === "trade" && account) refresh();
+		if ((what === "account" || what === "trade") && account) refresh();
 	});
 	show();
+	if (account) refresh();
 	return { box, close };
 }
 
@@ -51,7 +52,6 @@ async function refresh() {
 }
 
 function held() {
-	queueMicrotask(refresh);
 	const streams = { live: "live", late: "lagging", resync: "live", opening: "connecting" }[fares] ?? "not connected";
 	return [make("h2", {}, "Your account"),
 		make("dl", { class: "facts" },
@@ -60,7 +60,7 @@ function held() {
 			make("dt", {}, account.key ? "Paper money" : "Collateral"), make("dd", { id: "balance" },
 				holds.of === account.address ? holds.text : nothing),
 			make("dt", {}, "Own orders"), make("dd", { id: "own-stream" }, streams)),
-		account.problem && fares === "closed" ? make("p", { class: "problem", role: "alert" }, account.problem) : null,
+		account.problem && (fares === "closed" || fares === "refused") ? make("p", { class: "problem", role: "alert" }, account.problem) : null,
 		make("button", { type: "button", class: "quiet", onclick: forget }, "Forget this key")].filter(Boolean);
 }
 
@@ -116,7 +116,8 @@ export function ownOrders(market) {
 		box.replaceChildren(make("h2", {}, "Your open orders"), rows.length ?
 			table("Your open orders", ["Side", "Outcome", "#Price", "#Filled",
 				...(market ? [] : ["#Since"]), "#"], rows, "stack") :
-			make("p", { class: "dim" }, "None."));
+			lack ? "" : make("p", { class: "dim" }, "None."),
+		lack && make("p", { class: "problem", role: "alert" }, "Your orders could not be read: " + lack));
 		if (focused) (box.querySelector(`[data-order="${CSS.escape(focused)}"]`) ?? box.querySelector("button"))?.focus();
 	};
 	show();

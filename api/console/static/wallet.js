@@ -14,6 +14,18 @@ const gain = v => make("span", { class: v > 0 ? "up" : v < 0 ? "down" : null }, 
 const percent = v => Number.isFinite(v) ? `${v > 0 ? "+" : v < 0 ? "−" : ""}${Math.abs(v).toFixed(1)} %` : nothing;
 const market = p => make("a", { href: marketLink(p.conditionId) }, p.title || p.slug || p.conditionId);
 
+// some asks for a list page by page, at most so many; more says that there may be further ones.
+async function some(path, wish, pages) {
+	const found = [];
+	for (let n = 1; n <= pages; n++) {
+		const told = await read(path, { ...wish, offset: found.length });
+		found.push(...told);
+		if (told.length < wish.limit) return found;
+	}
+	found.more = true;
+	return found;
+}
+
 class View {
 	constructor(main, address, tell) {
 		Object.assign(this, { main, address, tell, parts: [], closed: false });
@@ -62,8 +74,8 @@ class View {
 		}
 		try {
 			const [positions, closedOnes, trades, value, traded] = await Promise.all([
-				read("/positions", { user, limit: 200, sizeThreshold: 0, sortBy: "CURRENT" }),
-				read("/closed-positions", { user, limit: 50, sortBy: "TIMESTAMP" }),
+				some("/positions", { user, limit: 200, sizeThreshold: 0, sortBy: "CURRENT" }, 3),
+				some("/closed-positions", { user, limit: 50, sortBy: "TIMESTAMP" }, 6),
 				read("/trades", { user, limit: 50, takerOnly: false }),
 				read("/value", { user }), read("/traded", { user })]);
 			if (!this.closed && user === this.of()) this.show(user, { positions, closedOnes, trades, value, traded });
@@ -76,7 +88,11 @@ class View {
 		const profile = trades.find(t => t.proxyWallet.toLowerCase() === user.toLowerCase());
 		const sum = (all, name) => all.reduce((total, p) => total + p[name], 0);
 		const name = profile?.name || profile?.pseudonym;
-		const tile = (label, figure) => make("div", { class: "tile" }, make("h3", {}, label), make("p", {}, figure));
+		const tile = (label, figure, part) => make("div", { class: "tile" }, make("h3", {}, label), make("p", {}, figure),
+			part ? make("small", {}, part) : null);
+		const first = positions.more && `of the first ${positions.length}`;
+		const parts = [closedOnes.more && `of the latest ${closedOnes.length} closed`, positions.more &&
+			`of the first ${positions.length} open`].filter(Boolean).join(", ");
 		const card = (label, heads, rows, none) => make("section", { class: "card", "aria-label": label }, make("h2", {}, label),
 			rows.length ? make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
 				table(label, heads, rows, "stack")) : make("p", { class: "dim" }, none));
@@ -87,8 +103,8 @@ class View {
 			make("p", { class: "who" }, name ? make("strong", {}, name) : null, name ? " " : null, make("code", {}, user),
 				profile?.bio ? make("small", {}, profile.bio) : null),
 			make("div", { class: "tiles" }, tile("Positions are worth", money(value[0]?.value ?? 0)),
-				tile("Profit on them", gain(sum(positions, "cashPnl"))),
-				tile("Profit taken", gain(sum(positions, "realizedPnl") + sum(closedOnes, "realizedPnl"))),
+				tile("Profit on them", gain(sum(positions, "cashPnl")), first),
+				tile("Profit taken", gain(sum(positions, "realizedPnl") + sum(closedOnes, "realizedPnl")), parts),
 				tile("Markets traded", String(traded.traded ?? nothing))),
 			card("Positions", ["Market", "Outcome", "#Shares", "#Paid", "#Now", "#Value", "#Profit"], positions.map(p =>
 				[market(p), p.outcome, size(p.size), price(p.avgPrice), price(p.curPrice), money(p.currentValue),
