@@ -35,7 +35,7 @@ type flipper struct {
 func TestFlips(t *testing.T) {
 	setting.Full(t, "a node starts for each flip; the simulator's TestFlips stays")
 	t.Parallel()
-	flips := setting.Size(t, 24, 6)
+	flips := setting.Size(t, 16, 6)
 	f := newFlipper(t)
 	f.flip(t, "master.key") // each bit of the key counts: the check finds at least this flip
 	for n := 1; n < flips && f.counts["silent"] < 5; n++ {
@@ -47,7 +47,7 @@ func TestFlips(t *testing.T) {
 		f.counts["with_holes"], f.counts["put_back"], f.counts["deleted"], f.counts["again"], f.counts["same"],
 		f.counts["told_after"], f.counts["silent"], len(f.answers))
 	t.Logf("flips of %v", f.kinds)
-	if f.counts["found"] == 0 || f.counts["same"] == 0 && flips >= 24 {
+	if f.counts["found"] == 0 || f.counts["same"] == 0 && flips >= 16 {
 		t.Errorf("%v", f.counts)
 	}
 }
@@ -382,7 +382,7 @@ func (f *flipper) endOf(t *testing.T, data string) uint64 {
 func TestDamage(t *testing.T) {
 	setting.Full(t, "several copies of a folder; TestWaysOut stays")
 	t.Parallel()
-	times := setting.Size(t, 25, 5)
+	times := setting.Size(t, 12, 5)
 	f := newFlipper(t)
 	for n := 0; n < times && !t.Failed(); n++ {
 		f.copy(t)

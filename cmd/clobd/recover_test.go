@@ -137,7 +137,7 @@ func TestRecoverTellsOfHistory(t *testing.T) {
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node
 	for range 3 {
-		w.load(t, func() { n.leave(t) })
+		w.loadMuch(t, func() { n.leave(t) })
 		n.start(t)
 	}
 	n.stop(t) // a kill may leave tables that the database does not count, or whose log is still there

@@ -80,9 +80,8 @@ func TestScrubTells(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "200")
 	n := w.node
-	for range 3 { // so many frames that those in the middle share no block with the last ones
-		w.loadUntil(t, func() { n.leave(t) },
-			func(r *round) bool { return r.acknowledged.Load() >= 500 })
+	for range 3 {
+		w.loadMuch(t, func() { n.leave(t) })
 		n.start(t)
 	}
 	n.expect(t, cli.Done, []string{"scrub", "--data", n.data, "--admin", n.admin}, "scrubbed: ")

@@ -16,7 +16,7 @@ const clusterEvents = 5000
 // size counts seeds.
 func TestCluster(t *testing.T) {
 	var sum ClusterResult
-	runs, from := uint64(setting.Size(t, 40, 4)), setting.Seed(t, 1)
+	runs, from := uint64(setting.Size(t, 16, 4)), setting.Seed(t, 1)
 	for seed := from; seed < from+runs; seed++ {
 		r, err := RunCluster(ClusterOptions{Seed: seed, Events: clusterEvents})
 		if err != nil {
