@@ -227,6 +227,7 @@ func (d *duo) resting(price int) (shares float64) {
 // TestReadYourWrites: through the door of the real node, on a real disk, whatever was acknowledged
 // is in the very next answer, whichever route gives it, while others write.
 func TestReadYourWrites(t *testing.T) {
+	t.Parallel()
 	rounds := 10_000
 	if testing.Short() {
 		rounds = 1_600

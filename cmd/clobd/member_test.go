@@ -59,6 +59,7 @@ func expectEnd(t *testing.T, p *process) string {
 // TestClusterMember is about one member and the others: one with other settings is refused by name,
 // one whose address is taken ends at once, one that hears no leader says so.
 func TestClusterMember(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 0)
 	f.agree(t)
 	g := f.nodes["g"]
@@ -123,6 +124,7 @@ const unheard = 5
 // TestClusterFull fills the disks of voters: an order that another node has taken does not enter,
 // and a voter with room leads as soon as there is one.
 func TestClusterFull(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 1)
 	x := f.traders["g"][0]
 	send := func() int {

@@ -211,6 +211,7 @@ func TestMirror(t *testing.T) {
 // TestMirrorReal: a node whose source is another one says of the real catalog what that one does:
 // of every event, market, series and tag, in the same order, and of every market of the order book.
 func TestMirrorReal(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("-short: no real catalog")
 	}

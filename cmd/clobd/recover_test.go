@@ -25,6 +25,7 @@ func newest(t *testing.T, data, pattern string) string {
 // TestWaysOut: a refused start says what to do, and that is a way out: what is expendable costs
 // nothing, what is not is named before it is given up.
 func TestWaysOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 4)
 	n := w.node
 	w.load(t, func() { n.stop(t) })

@@ -239,7 +239,7 @@ class View {
 		return make("section", { class: "card", "aria-label": "Rules" }, make("h2", {}, "Rules"),
 			make("dl", { class: "facts" }, ...facts.flatMap(([name, value]) =>
 				[make("dt", {}, name), value.tagName === "DD" ? value : make("dd", {}, value)])),
-			text ? make("p", { class: "words" }, text) : null);
+			text ? make("p", { class: "words", tabindex: "0", role: "region", "aria-label": "The rules in words" }, text) : null);
 	}
 
 	async loadFee() {
