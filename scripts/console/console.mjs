@@ -427,7 +427,7 @@ async function ends() {
 	const none = await open(demo, `#/market/0x${"0".repeat(64)}`);
 	await none.tab.waitForFunction(() => document.querySelector("h1")?.textContent ===
 		"No such market");
-	assert.ok(await none.tab.$eval("#fares", e => e.hidden), "nothing is followed, and it is told how");
+	assert.ok(await none.tab.$eval("#fares", e => e.hidden), "it is told how nothing is followed");
 	assert.deepEqual(none.wrong.splice(0).filter(text => !text.includes("404")), []);
 	await none.close();
 	log("markets: filters and search ask the node, prices move without being asked for");

@@ -47,9 +47,11 @@ export class Trader {
 
 	// prove sends a request that the API key signs.
 	async prove(method, path, body) {
-		const timestamp = String(Math.floor(Date.now() / 1000)), { apiKey, passphrase, secret } = this.trio;
+		const timestamp = String(Math.floor(Date.now() / 1000));
+		const { apiKey, passphrase, secret } = this.trio;
+		const proven = timestamp + method + path + (body ?? "");
 		return this.ask(path, { "Content-Type": "application/json", POLY_ADDRESS: this.address,
 			POLY_API_KEY: apiKey, POLY_PASSPHRASE: passphrase, POLY_TIMESTAMP: timestamp,
-			POLY_SIGNATURE: await signer.seal(secret, timestamp + method + path + (body ?? "")) }, body, method);
+			POLY_SIGNATURE: await signer.seal(secret, proven) }, body, method);
 	}
 }
