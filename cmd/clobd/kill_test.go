@@ -69,8 +69,8 @@ func (w *world) load(t *testing.T, end func()) []*intent {
 	return w.loadUntil(t, end, func(r *round) bool { return r.acknowledged.Load() >= roundLeast })
 }
 
-// loadMuch is load of so many frames that those in the middle of the largest table share no block with
-// the last ones, which a start reads.
+// loadMuch is load of so many frames that those in the middle of the largest table share no block
+// with the last ones, which a start reads.
 func (w *world) loadMuch(t *testing.T, end func()) {
 	t.Helper()
 	w.loadUntil(t, end, func(r *round) bool { return r.acknowledged.Load() >= 500 })

@@ -89,7 +89,7 @@ func (a *asks) put(c *Core) {
 		rand.Read(a.origin[:])
 	}
 	if a.asked = c.guard.ticks; c.leader {
-		if !c.sure() {
+		if !sure(c) {
 			return
 		}
 		c.guard.reads++

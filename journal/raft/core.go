@@ -168,7 +168,7 @@ func (c *Core) Step(m *pb.Message) {
 	case why != taken:
 		c.refuse(m, why)
 	case m.GetType() == pb.MsgSnap: // introduce was all
-	case m.GetType() == pb.MsgReadIndex && !c.sure(): // asked again in some ticks
+	case m.GetType() == pb.MsgReadIndex && !sure(c): // asked again in some ticks
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
@@ -177,9 +177,9 @@ func (c *Core) Step(m *pb.Message) {
 	}
 }
 
-// sure reports whether this member leads and an entry of its term is committed. The library keeps
-// what it is asked before, even into a later term; a member that does not lead would pass it on.
-func (c *Core) sure() bool { return c.leader && c.own == c.term }
+// sure reports whether a member leads and an entry of its term is committed. The library keeps what
+// it is asked before, even into a later term; a member that does not lead would pass it on.
+func sure(c *Core) bool { return c.leader && c.own == c.term }
 
 // Unreachable tells that messages to a member get lost.
 func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }

@@ -298,7 +298,7 @@ func (m *Together) target() uint64 {
 const lastWords = 250 * time.Millisecond
 
 // redial is the first pause before a connection to the leader is tried again. It doubles up to
-// redialMost, because a leader that refuses this member, or is slow, must not hear of it all the time.
+// redialMost: a leader that refuses this member, or is slow, must not hear of it all the time.
 const (
 	redial     = 20 * time.Millisecond
 	redialMost = time.Second
