@@ -38,7 +38,8 @@ var words = sync.OnceValue(func() []banned {
 // checkTop allows the names of the top level and no others.
 func (t *Tree) checkTop() {
 	allowed := []string{"engine", "ingress", "journal", "api", "bench", "cmd", "scripts",
-		"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".ci", ".gitignore", ".gitattributes"}
+		"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".ci", ".gitignore",
+		".gitattributes", ".dockerignore"}
 	for _, name := range t.Top {
 		if !slices.Contains(allowed, name) {
 			t.report(name, 0, "not a name of the top level: what it holds belongs to one of %s",
