@@ -71,8 +71,8 @@ func TestPieces(t *testing.T) {
 }
 
 // TestLaps lets a server fall behind in the first piece: what was due in the second meanwhile is
-// late before it is sent. A machine that stands still is another reason to be late: pieces that are
-// longer show it then.
+// late before it is sent. A machine that stands still is another reason to be late: it is
+// tried with longer pieces then.
 func TestLaps(t *testing.T) {
 	piece := 500 * time.Millisecond
 	for try := 1; !laps(t, piece); try, piece = try+1, 2*piece {

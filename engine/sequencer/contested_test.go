@@ -68,7 +68,7 @@ func TestContested(t *testing.T) {
 	}
 }
 
-// TestContestedWaits: before there is an answer to the question nobody gets one.
+// TestContestedWaits: no caller gets an answer before the writer knows that it still leads.
 func TestContestedWaits(t *testing.T) {
 	j := &contested{reply: make(chan error, 1)}
 	s, err := New(engine.NewExchange(1), view.NewBoard(), j, Options{Ask: j.Ask, Confirm: j.Confirm})

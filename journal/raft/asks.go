@@ -15,8 +15,8 @@ var ErrUnconfirmed = errors.New("nobody who leads says what is committed")
 const (
 	// questionSize is the length of what tells a question from all others.
 	questionSize = 16
-	// A question is put again after again ticks; who asked for it is told after enough that there is
-	// no answer.
+	// A member repeats a question that has no answer after "again" ticks. After "enough" ticks the
+	// caller gets ErrUnconfirmed.
 	again  = 4
 	enough = 40
 	// readers bounds those who wait for an answer.

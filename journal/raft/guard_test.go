@@ -79,7 +79,7 @@ func TestNobodyElseLeads(t *testing.T) {
 	}
 }
 
-// malformed is a message that cannot be, and why.
+// malformed is a message that no sound member sends, and the reason for which it is dropped.
 type malformed struct {
 	m   *pb.Message
 	why drop

@@ -156,8 +156,8 @@ func Put(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Keep is Read for a node that runs: its own certificate is the one that the last successful call
-// of reload has read, which keep gets. The authority stays.
+// Keep is Read for a node that runs. It gives keep a function that reads the node's own certificate
+// again; connections use what the last successful call has read. The authority is read once.
 func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, error) {
 	who, secure, err := Read(data)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 // changeTime is how long a change may take to be in force.
 const changeTime = 10 * time.Second
 
-// mostBehind is how many entries a gateway may lack and still get a vote: one that lacks more would
-// count for a majority, and could be part of none for long.
+// mostBehind is how many entries a gateway may lack when it gets a vote. One that lacks more would
+// make the majority larger, and could not help to reach it until it has caught up.
 const mostBehind = 1000
 
 // Change changes one member, and waits until that is in force. Only the member that leads can.

@@ -19,7 +19,7 @@
 // A member has one writer at a time, and only while it leads. The writer takes over the spare
 // Exchange, to which only committed frames were applied. When the lead is lost, a writer that has
 // applied nothing else gives the Exchange back. After any other writer, the spare is made anew of a
-// checkpoint. Callers whose frames may or may not be committed are told that nobody knows.
+// checkpoint. Callers of frames in flight are told that the outcome is unknown.
 //
 // Read role.go, alone.go; member.go, leading.go, replica.go, heir.go, hello.go;
 // ready.go, change.go, standing.go, found.go; metrics.go.
