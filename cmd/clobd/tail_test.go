@@ -39,24 +39,28 @@ func (h *heard) take() string {
 func (h *heard) await(t *testing.T, words ...string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		h.mutex.Lock()
-		text, missing := h.text.String(), ""
-		for _, word := range words {
-			if !strings.Contains(text, word) {
-				missing = word
-			}
-		}
-		if missing == "" {
-			h.text.Reset()
-		}
-		h.mutex.Unlock()
+		missing := h.missing(words)
 		if missing == "" {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("nothing of %q in\n%s", missing, text)
+			t.Fatalf("nothing of %q in\n%s", missing, h.take())
 		}
 	}
+}
+
+// missing returns a word that the process has not written since the last call. If it has written
+// all of them, the next call begins after this text.
+func (h *heard) missing(words []string) string {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for _, word := range words {
+		if !strings.Contains(h.text.String(), word) {
+			return word
+		}
+	}
+	h.text.Reset()
+	return ""
 }
 
 // TestTail: a tail prints books and changes, and goes on by itself when the node comes back. If the

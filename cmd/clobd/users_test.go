@@ -364,8 +364,8 @@ func TestTailOfUser(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	w.load(t, func() {})
-	out.await(t, `"type":"PLACEMENT"`, `"event_type":"trade"`, `"type":"UPDATE"`)
+	all := []string{`"type":"PLACEMENT"`, `"event_type":"trade"`, `"type":"UPDATE"`}
+	w.loadUntil(t, func() {}, func(*round) bool { return out.missing(all) == "" })
 	n.kill(t)
 	n.start(t)
 	sent := w.load(t, func() {})
