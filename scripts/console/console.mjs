@@ -361,6 +361,12 @@ async function keyboard() {
 	await arrived.market(tab);
 	assert.match(await text(tab, "h1"), /Ada Quill/);
 	let steps = await tabTo(e => e.name === "All levels");
+	steps += await tabTo(e => /^[\d.]+¢$/.test(e.name));
+	const best = await focused();
+	await tab.keyboard.press("ArrowUp"); // from the best price that is asked to the next one
+	const above = await focused();
+	assert.ok(above.ring && parseFloat(above.name) > parseFloat(best.name),
+		`from ${best.name} the arrow leads to ${above.name}`);
 	steps += await tabTo(e => e.name === "Make a key with paper money");
 	await tab.keyboard.press("Enter");
 	await tab.waitForSelector("#ticket", { visible: true });

@@ -55,7 +55,7 @@ export class Book {
 const shownRows = 10;
 
 // Ladder shows a Book: asks above bids, the best prices in the middle. Whoever clicks on a price picks
-// it.
+// it. Tab goes to the best price of each side, and the arrows go on from there.
 export class Ladder {
 	constructor(book, name, pick) {
 		this.book = book;
@@ -65,6 +65,12 @@ export class Ladder {
 			onclick: event => {
 				const row = event.target.closest("tr");
 				if (row?.dataset.price) pick(row.dataset.price, side);
+			}, onkeydown: event => {
+				const row = event.target.closest("tr"), next = { ArrowUp: row?.previousElementSibling,
+					ArrowDown: row?.nextElementSibling }[event.key];
+				if (!next?.dataset.price) return;
+				event.preventDefault(); // the page would move
+				next.querySelector("button").focus();
 			} })]));
 		this.spread = make("th", { colspan: 3, scope: "rowgroup" }, "no book yet");
 		this.table = make("table", { class: "ladder" },
@@ -93,13 +99,17 @@ export class Ladder {
 		const { rows } = this;
 		while (body.rows.length > rows) body.lastElementChild.remove();
 		while (body.rows.length < rows) {
-			body.append(make("tr", {}, make("td"), make("td"), make("td")));
+			body.append(make("tr", {}, make("td", {}, make("button", { type: "button", hidden: true })), make("td"),
+				make("td")));
 		}
 		for (let i = 0; i < rows; i++) {
 			const level = levels[i], row = body.rows[above ? rows - 1 - i : i];
 			const texts = level ? [price(level.price), grouped(decimal(level.size)), grouped(decimal(level.total))] :
 				["", "", ""];
-			texts.forEach((text, n) => say(row.cells[n], text));
+			const button = row.cells[0].firstElementChild;
+			texts.forEach((text, n) => say(n ? row.cells[n] : button, text));
+			button.hidden = !level;
+			button.tabIndex = i ? -1 : 0;
 			const fill = level && most ? Number(level.total * 1000n / most) / 10 + "%" : "0%";
 			if (row.dataset.fill !== fill) row.style.setProperty("--fill", row.dataset.fill = fill);
 			row.dataset.price = level?.price ?? "";

@@ -38,17 +38,20 @@ export function keyPanel(node) {
 }
 
 // holds is what the account held when it was last asked for, so that the panel can be made anew.
-let holds = { of: null, text: nothing };
+let holds = { of: null, text: nothing, none: false };
 
 async function refresh() {
 	const of = account?.address;
 	try {
-		holds = { of, text: money(Number(await balance()) / 1e6) };
+		const held = await balance();
+		holds = { of, text: money(Number(held) / 1e6), none: held === 0n };
 	} catch {
-		holds = { of, text: nothing };
+		holds = { of, text: nothing, none: false };
 	}
 	const place = $("balance");
-	if (place && of === account?.address) say(place, holds.text);
+	if (!place || of !== account?.address) return;
+	say(place, holds.text);
+	$("broke").hidden = !holds.none;
 }
 
 function held() {
@@ -60,6 +63,9 @@ function held() {
 			make("dt", {}, account.key ? "Paper money" : "Collateral"), make("dd", { id: "balance" },
 				holds.of === account.address ? holds.text : nothing),
 			make("dt", {}, "Own orders"), make("dd", { id: "own-stream" }, streams)),
+		make("p", { class: "dim", id: "broke", hidden: holds.of !== account.address || !holds.none }, account.key ?
+			"There is no paper money here: it is spent, or this node's faucet had none for a new key." :
+			"There is no collateral here: orders to buy will be refused."),
 		account.problem && (fares === "closed" || fares === "refused") ? make("p", { class: "problem", role: "alert" }, account.problem) : null,
 		make("button", { type: "button", class: "quiet", onclick: forget }, "Forget this key")].filter(Boolean);
 }
