@@ -18,12 +18,6 @@ leave() {
 }
 trap leave EXIT
 
-install_node() {
-	if command -v node >/dev/null && command -v npm >/dev/null; then return; fi
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null
-}
-
 # side_by_side COMMAND: runs it for every suite at once. What it says is shown when it is done.
 side_by_side() {
 	local i name failed=0
@@ -41,15 +35,7 @@ side_by_side() {
 	return "$failed"
 }
 
-# A folder whose lock file was installed before is left as it is.
-install_packages() {
-	local lock
-	cd "scripts/clients/$1"
-	lock=$(sha256sum package-lock.json)
-	[[ -f node_modules/.lock && $(<node_modules/.lock) == "$lock" ]] && return
-	npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
-	printf '%s\n' "$lock" >node_modules/.lock
-}
+install_packages() { modules "scripts/clients/$1"; }
 
 # free_ports prints three ports that nobody listens on, and never the same for two suites. They are
 # below those that the kernel gives to connections: such a one may be gone when the node wants it.
@@ -127,7 +113,7 @@ run_suite() {
 
 build_witness() { go build -o "$folder/witness" ./scripts/openapi/witness; }
 
-step "node and npm" install_node
+step "node and npm" need node npm
 [[ -x bin/clobd ]] || step "build" make --no-print-directory build
 step "witness" build_witness
 catalog=$catalog_real

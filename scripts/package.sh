@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The release as it is made, and what becomes of it: papers that name all that is linked, a package
-# that is installed, started, upgraded, removed and purged in a root without systemd, and the
-# programs alone in an empty folder, as in a container. It needs Debian's dpkg and root.
+# that is installed, started, upgraded from the version before, removed and purged in a root without
+# systemd, and the programs alone in an empty folder, as in a container. It needs Debian's dpkg and
+# root.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 readonly out=bin/release
@@ -21,6 +22,22 @@ fail() { echo "$*"; return 1; }
 
 # same A B WHAT: two sorted lists are the same.
 same() { diff <(printf '%s\n' "$1") <(printf '%s\n' "$2") || fail "$3"; }
+
+# The version before is that of a commit named in a file. A checkout without its history takes the
+# programs of today under another number.
+version_before() {
+	local commit
+	commit=$(<scripts/release/before)
+	mkdir "$folder/old" "$folder/before"
+	if git cat-file -e "$commit^{commit}" 2>/dev/null; then
+		git archive "$commit" | tar -x -C "$folder/before"
+		VERSION=v0.0.1 "$folder/before/scripts/release.sh" >/dev/null
+		mv "$folder/before/bin/release"/*.deb "$folder/old/"
+	else
+		echo "SKIPPED: $commit is not in this history"
+		VERSION=v0.0.1 scripts/release.sh package "$folder/old"
+	fi
+}
 
 # Every module that Go has written into a program is in its document once, with a licence, and in
 # the notice.
@@ -132,6 +149,7 @@ upgrade() {
 	pack -i --force-confold "$out"/*.deb
 	[[ $(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Version}' clobd) != 0.0.1 ]]
 	grep -q "^CLOBD_ADMIN=127.0.0.1:$admin$" "$root/etc/clobd/clobd.env" || fail "a setting is lost"
+	[[ $(in_root /usr/bin/clobd version) == "clobd $VERSION" ]] || fail "the program is the old one"
 	start
 	[[ $(resting) == '[{"price":"0.42","size":"10"}]' ]] || fail "an order is lost"
 	stop
@@ -173,43 +191,33 @@ container() {
 	! health 2>/dev/null || fail "a node that is gone is ready"
 }
 
-dockerfile() {
-	if ! command -v npm >/dev/null; then
-		echo "SKIPPED: there is no npm"
-		return
-	fi
-	local lock
-	lock=$(sha256sum scripts/release/package-lock.json)
-	if [[ $(cat scripts/release/node_modules/.lock 2>/dev/null) != "$lock" ]]; then
-		(cd scripts/release &&
-			npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error)
-		printf '%s\n' "$lock" >scripts/release/node_modules/.lock
-	fi
-	scripts/release/node_modules/.bin/dockerfile-utils lint scripts/ops/Dockerfile
-}
-
-# free_port prints a port below those that the kernel gives to connections.
-free_port() {
-	local port=$((10000 + RANDOM % 20000))
-	while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-	echo "$port"
+# first_book: what somebody who has unpacked the release waits for.
+first_book() {
+	local from=$EPOCHREALTIME
+	"$out/clobd" serve --demo --data "$folder/demo" --listen "127.0.0.1:$public" \
+		--admin "127.0.0.1:$admin" --disk-ballast 0 2>"$folder/demo.log" >/dev/null &
+	node_pid=$!
+	await_book "$from" 3000 "http://127.0.0.1:$public" "$token" ||
+		{ tail -n 20 "$folder/demo.log"; return 1; }
+	stop
 }
 
 export VERSION=${VERSION:-$(git describe --always --dirty 2>/dev/null || echo unknown)}
 readonly token=35263113354378275961127750085197586402039788513316889322517161777186976249322
 public=$(free_port)
 admin=$(free_port)
-step "tools" need jq curl
+step "tools" need jq curl node npm
+step "linter" modules scripts/release
 step "release" scripts/release.sh
 step "papers" papers
 step "settings" settings
-step "Dockerfile" dockerfile
+step "from the release to a book" first_book
+step "Dockerfile" scripts/release/node_modules/.bin/dockerfile-utils lint scripts/ops/Dockerfile
 if ((EUID != 0)) || ! command -v dpkg >/dev/null; then
 	echo "SKIPPED: a package is tried out by root, with Debian's dpkg"
 	exit 0
 fi
-mkdir "$folder/old"
-VERSION=v0.0.1 scripts/release.sh package "$folder/old"
+step "the version before" version_before
 step "a root without systemd" make_root
 step "install, start" install
 step "upgrade" upgrade

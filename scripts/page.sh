@@ -17,25 +17,6 @@ leave() {
 }
 trap leave EXIT
 
-install_browser() {
-	local tool packages=()
-	for tool in chromium node npm; do
-		command -v "$tool" >/dev/null || packages+=("${tool/#node/nodejs}")
-	done
-	((${#packages[@]} > 0)) || return 0
-	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${packages[@]}" >/dev/null
-}
-
-# A folder whose lock file was installed before is left as it is.
-install_driver() (
-	cd scripts/page
-	lock=$(sha256sum package-lock.json)
-	[[ -f node_modules/.lock && $(<node_modules/.lock) == "$lock" ]] && return
-	npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
-	printf '%s\n' "$lock" >node_modules/.lock
-)
-
 # The catalog has one record more than the demo's, which is refused and whose id is in the log then.
 start_node() {
 	local i
@@ -77,8 +58,8 @@ look() {
 	return 1
 }
 
-step "browser" install_browser
-step "driver" install_driver
+step "browser" need chromium node npm
+step "driver" modules scripts/page
 [[ -x bin/clobd && -x bin/clobench ]] || step "build" make --no-print-directory build
 step "node" start_node
 step "load" start_load
