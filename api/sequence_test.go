@@ -36,8 +36,9 @@ func TestSequenceShown(t *testing.T) {
 	n.run()
 	first := n.head.Sequence
 	const writes = 90 // one page of orders has them all
-	// A read is told anew when somebody writes meanwhile, but only a few times: the writer waits for a
-	// read of each reader after each write.
+	// A read is told anew when somebody writes meanwhile, but only a few times: after each write the
+	// writer waits until the read of each reader has ended that was under way. Of two turns of a reader
+	// the first may be from before the write, the second is not.
 	stop := make(chan struct{})
 	var turns []chan struct{}
 	var readers sync.WaitGroup
@@ -71,6 +72,7 @@ func TestSequenceShown(t *testing.T) {
 		n.do(engine.Command{Kind: engine.Deposit, Address: trader("other"), Cash: 1},
 			place(fmt.Sprint("w", i), 1, quote{1, 0, engine.Buy, 1000, 4000}))
 		for _, turn := range turns {
+			<-turn
 			<-turn
 		}
 	}

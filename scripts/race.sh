@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The packages in which more than one goroutine touches memory, under the race detector and -short.
 # Tests that have one goroutine and take long under the detector are left out: the ordinary tests
-# have them. The engine has one goroutine: only its histories run here, because their digests must
-# be those of every other build.
+# have them. So is TestContractOnBorrowedMemory, whose cases run here as those of two other tests.
+# The engine has one goroutine: only its histories run here, because their digests must be those of
+# every other build.
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|LongKeyset|'
-one_goroutine+='BooksBound|IdleMarkets|Filter)$'
+one_goroutine+='BooksBound|IdleMarkets|Filter|PagesApart|RealFilters|RealMarketIDs|EventsPagination|'
+one_goroutine+='Offsets|DeepOffsets|CreatorOfBookLists|GzipBombs|ContractOnBorrowedMemory)$'
 
 go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
 	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
