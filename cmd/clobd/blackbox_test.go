@@ -106,6 +106,7 @@ func TestCapped(t *testing.T) {
 
 // TestTraceSlow: a node that is asked to keep traces writes one when its orders are slower.
 func TestTraceSlow(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: the node looks at its orders every 5 s")
 	}

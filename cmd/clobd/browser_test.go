@@ -64,6 +64,7 @@ func (x *actor) errand(t *testing.T, method, path, body string) errand {
 // its account and a book, and reads why it is refused. With a list of origins that lacks the
 // page's, its browser shows it nothing.
 func TestBrowserTrades(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "a browser starts twice")
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

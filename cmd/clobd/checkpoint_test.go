@@ -151,6 +151,7 @@ func TestCheckpointOnline(t *testing.T) {
 // TestStopLeavesACheckpoint: an orderly stop leaves one of the journal's very end, the next start
 // replays nothing, and shows what a replay of everything shows.
 func TestStopLeavesACheckpoint(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	w.load(t, func() { w.node.leave(t) })
 	if n := len(checkpoints(t, w.node.data)); n != 1 {
@@ -191,6 +192,7 @@ func TestStopLeavesACheckpoint(t *testing.T) {
 // TestKillBesideCheckpoints ends the node with SIGKILL while it writes one checkpoint after the
 // other: whatever is left of them, the start finds what was acknowledged.
 func TestKillBesideCheckpoints(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestKill stays")
 	cycles := setting.Size(t, 4, 1)
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "10")

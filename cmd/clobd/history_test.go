@@ -419,6 +419,7 @@ func (w *world) disturb(t *testing.T) string {
 // TestHistories records what traders are told while the node is killed and paused, and looks for an
 // order of the requests that explains every answer.
 func TestHistories(t *testing.T) {
+	t.Parallel()
 	histories := setting.Size(t, 10, 2)
 	w := newWorldOf(t, 4, histories)
 	operations, open, kills, undecided := 0, 0, 0, 0

@@ -292,6 +292,7 @@ func answered(sent []*intent) (n int) {
 // TestKill ends the node with SIGKILL at random moments under load. After each restart every
 // order that was acknowledged is there, and nothing that was not sent.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	newWorld(t, 4).kills(t, 20)
 }
 
@@ -331,6 +332,7 @@ func (w *world) kills(t *testing.T, usual int, before ...func()) {
 // TestStop ends the node with SIGTERM under load: it exits 0, what it acknowledged is there after
 // the next start, and a request that got no answer changed nothing.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	rounds := setting.Size(t, 5, 1)
 	w := newWorld(t, 4)
 	for n := 1; n <= rounds; n++ {

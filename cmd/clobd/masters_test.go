@@ -87,6 +87,7 @@ func (r *rotation) operate(command, refused string) {
 // it, and both are the same account. Once the old secret is retired its keys end, also after a
 // restart; the new ones go on.
 func TestRotation(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "keys are rotated over several starts")
 	folder := t.TempDir()
 	file := filepath.Join(folder, "catalog.jsonl")

@@ -55,6 +55,7 @@ func TestWriteFolder(t *testing.T) {
 // TestKillWhileCompacting kills a process of its own while it merges tables of journal and index.
 // What it called durable is there, and the folder is in good order.
 func TestKillWhileCompacting(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestKill stays")
 	cycles, seed := setting.Size(t, 3, 1), setting.Seed(t, uint64(time.Now().UnixNano()))
 	r, p := rand.New(rand.NewPCG(seed, 11)), &process{binary: buildNode(t)}

@@ -14,6 +14,7 @@ import (
 
 // TestKillWhileSaving is TestKill with a node that hardly does anything but write checkpoints.
 func TestKillWhileSaving(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestKill stays")
 	w := newWorldOf(t, 4, 3, "--checkpoint-commands", "20", "--checkpoint-interval", "20ms")
 	w.kills(t, 3, func() {
@@ -23,6 +24,7 @@ func TestKillWhileSaving(t *testing.T) {
 
 // TestKillWhileStarting kills the node again and again before it is ready, and then lets it.
 func TestKillWhileStarting(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestKill stays")
 	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })
@@ -58,6 +60,7 @@ func TestKillWhileStarting(t *testing.T) {
 
 // TestKillWhileStopping kills the node while it drains.
 func TestKillWhileStopping(t *testing.T) {
+	t.Parallel()
 	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	for range cycles {
 		round := w.load(t, func() {
@@ -82,6 +85,7 @@ func TestKillWhileStopping(t *testing.T) {
 // TestResend sends every order three times, while the node is killed now and then: each is one
 // order.
 func TestResend(t *testing.T) {
+	t.Parallel()
 	const each = 50 // orders of a round
 	orders, twice := setting.Size(t, 1000, 2*each), 0
 	w := newWorld(t, 4)
@@ -153,6 +157,7 @@ func (x *actor) insist(t *testing.T, i *intent) {
 // TestKillWhileFlushing kills the node as soon as a database writes a new table, or a little later:
 // each start writes what is in the logs into tables.
 func TestKillWhileFlushing(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestKill stays")
 	w, cycles := newWorld(t, 4), setting.Size(t, 3, 1)
 	round := w.load(t, func() { w.node.kill(t) })

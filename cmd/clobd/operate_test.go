@@ -236,6 +236,7 @@ func TestRecoverProgram(t *testing.T) {
 // TestInspect prints what the journal has of an order and its trade, and finds where two folders
 // part.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	n, x := w.node, w.traders[0]
 	w.settle(t)

@@ -232,6 +232,7 @@ func (w *world) backUpTheHole(t *testing.T) {
 
 // TestBadSecrets: secrets that are no secrets end a start with what to do.
 func TestBadSecrets(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, buildNode(t), t.TempDir())
 	p.start(t)
 	p.stop(t)

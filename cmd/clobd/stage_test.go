@@ -30,6 +30,7 @@ func backedUp(t *testing.T) (p *process, backup string) {
 // TestRestoreTo: a backup comes back into an empty folder, through a link, and onto a disk's own
 // folder; not into itself, nor where something is.
 func TestRestoreTo(t *testing.T) {
+	t.Parallel()
 	p, backup := backedUp(t)
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
@@ -226,6 +227,7 @@ func TestStageAfterKill(t *testing.T) {
 // TestRestoreAfterKills: a restore that was killed at any moment, again and again, is no hindrance
 // for the next one.
 func TestRestoreAfterKills(t *testing.T) {
+	t.Parallel()
 	setting.Full(t, "TestRestoreTo stays")
 	p, backup := backedUp(t)
 	to := filepath.Join(t.TempDir(), "data")

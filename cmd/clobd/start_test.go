@@ -38,6 +38,7 @@ func (p *process) sequence(t *testing.T) uint64 {
 
 // TestRestartWritesOneCommand: a start journals that it happened, and nothing that is known.
 func TestRestartWritesOneCommand(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := filepath.Join(folder, "catalog.jsonl")
 	writeCatalog(t, file, 3)
@@ -57,6 +58,7 @@ func TestRestartWritesOneCommand(t *testing.T) {
 
 // TestRefusedStarts: what cannot work is said with what to do, on standard error, with code 1.
 func TestRefusedStarts(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	binary := buildNode(t)
 	holder := newProcess(t, binary, folder)
@@ -156,6 +158,7 @@ func TestBadCatalogIsFoundFirst(t *testing.T) {
 // TestDamagedJournal: a journal that makes no sense ends a start with code 70, one that cannot be
 // opened with 1, and both say what to do on a line of its own.
 func TestDamagedJournal(t *testing.T) {
+	t.Parallel()
 	p := newProcess(t, buildNode(t), t.TempDir())
 	p.start(t)
 	p.stop(t)

@@ -17,6 +17,7 @@ import (
 
 // TestStages: orders that were placed are in the count of each stage of their path.
 func TestStages(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, 1, 1)
 	counts := func() map[string]float64 {
 		_, text := get(t, w.node.admin, "/metrics")
@@ -90,6 +91,7 @@ func TestStages(t *testing.T) {
 // TestDebugStages: where the operator allows that, an order whose request asks for its stages is
 // answered with them, in microseconds; they fit into the time that the request took.
 func TestDebugStages(t *testing.T) {
+	t.Parallel()
 	w := newWorldOf(t, 1, 1, "--debug-stages")
 	x := w.traders[0]
 	ask := func() (stages string, took time.Duration) {

@@ -15,6 +15,7 @@ import (
 // TestWalletFlags: the list of networks looks behind trusted proxies and at nobody else's word, and
 // the profiles are served.
 func TestWalletFlags(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	markets := writeCatalog(t, filepath.Join(folder, "catalog.jsonl"), 1)
 	profiles := filepath.Join(folder, "profiles.json")
