@@ -32,7 +32,7 @@ func TestAgree(t *testing.T) {
 		p := AgreedPart{What: "GET /book", Clobench: []Said{c.own}, Wrk: wrk}
 		p.judge()
 		a := Agreed{Parts: []AgreedPart{p}}
-		if p.Agree != c.agree || (a.Failed() == nil) != c.agree {
+		if p.Agree != c.agree || (a.Verdict() == nil) != c.agree {
 			t.Errorf("%v: %+v", c.own, p)
 		}
 	}

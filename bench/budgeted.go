@@ -115,15 +115,17 @@ func (b *budgeting) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.Ticker.Plan(b.Rounds + 2)
 	perSecond, bytes := 40_000.0, 0
 	var v *volley
 	for round := -1; round < b.Rounds; round++ {
+		b.Ticker.Step("round %d", round+1)
 		ops, requests, err := t.orders(ctx, b.Seed+uint64(round+2), int(perSecond*b.Duration.Seconds()))
 		if err != nil {
 			return err
 		}
 		v = newVolley(t.node.addr, b.Connections)
-		v.Duration, bytes = b.Duration, len(requests[0].body)
+		v.Duration, v.Progress, bytes = b.Duration, b.Ticker.Progress(), len(requests[0].body)
 		if b.Lists {
 			v.dealLists(ops, requests)
 			bytes *= workload.ListSize
@@ -152,6 +154,7 @@ func (b *budgeting) run(ctx context.Context) error {
 	out.Mallocs = (after.mallocs - before.mallocs) / orders
 	out.Allocated = (after.allocated - before.allocated) / orders
 	out.scale()
+	b.Ticker.Step("floors without a node")
 	return b.floors(ctx, v, bytes)
 }
 
@@ -185,10 +188,7 @@ func (b *budgeting) round(ctx context.Context, v *volley, warm bool) (rate float
 
 // judge notes the rate of a round, and whether the generator made it.
 func (out *Budgeted) judge(m *lean.Measured, h Hiccup) {
-	r := &Report{}
-	r.take(m)
-	r.Conditions.Hiccup = h
-	r.blame()
+	r := judged(0, m, h)
 	out.Generator = r.Generator
 	if err := r.Verdict(); err != nil {
 		out.Invalid = err.Error()

@@ -32,6 +32,7 @@ type Comparison struct {
 	Node        string // the node's binary
 	Self        string // the binary that serves the baseline and watches for hiccups
 	Version     string // what this program was built from, for the report
+	Ticker      *Ticker
 }
 
 // validate returns all problems of the comparison at once, or nil.
@@ -308,6 +309,7 @@ type loads func(s *Side) *volley
 func (k *contest) rounds(ctx context.Context, prepare func(round int) (loads, error),
 	turn func(context.Context, *Side, loads) error) error {
 	out := k.out
+	k.Ticker.Plan(k.steps())
 	for round := -1; round < k.Rounds; round++ {
 		work, err := prepare(round)
 		if err != nil {
@@ -319,6 +321,7 @@ func (k *contest) rounds(ctx context.Context, prepare func(round int) (loads, er
 			first = sideBaseline
 		}
 		for _, side := range order {
+			k.Ticker.Step("%s, round %d", side.Name, round+1)
 			if err := turn(ctx, side, work); err != nil {
 				return fmt.Errorf("%s: %w", side.Name, err)
 			}
@@ -334,12 +337,22 @@ func (k *contest) rounds(ctx context.Context, prepare func(round int) (loads, er
 	return nil
 }
 
+// steps is how many turns both sides have: with those that warm up, and those at an equal rate.
+func (k *contest) steps() int {
+	n := 2 * (k.Rounds + 1)
+	if k.What == "entry" {
+		n += 2 * k.Rounds
+	}
+	return n
+}
+
 // forget drops the rounds so far: they were the warm-up.
 func (s *Side) forget() { *s = Side{Name: s.Name, server: s.server} }
 
 // turn measures one side once, over new connections, and closes them.
 func (k *contest) turn(ctx context.Context, s *Side, work loads) error {
-	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
+	t := &trial{Run: Run{Duration: k.Duration, Progress: k.Ticker.Progress()}, report: &Report{},
+		watch: k.watch}
 	if err := t.fire(ctx, work(s), s.server.cpu); err != nil {
 		return err
 	}

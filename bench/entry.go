@@ -97,12 +97,13 @@ func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error 
 	for round := range k.Rounds {
 		for turn := range 2 {
 			sockets := (round+turn)%2 == 0
+			k.Ticker.Step("%.0f orders a second, round %d", rate, round+1)
 			ops, requests, err := k.entryOrders(ctx, clients, 1000+2*round+turn, n)
 			if err != nil {
 				return err
 			}
 			v := k.entryVolley(sockets, ops, requests)
-			v.Rate, v.Duration = rate, k.Duration
+			v.Rate, v.Duration, v.Progress = rate, k.Duration, k.Ticker.Progress()
 			var m *lean.Measured
 			h, err := k.watch.during(func() (err error) { m, err = v.Run(ctx); return err })
 			if err != nil {

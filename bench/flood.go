@@ -81,6 +81,7 @@ const floodSpare = 1.5
 
 // rounds runs the rounds. The first only warms up.
 func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
+	f.Ticker.Plan(2 * (f.Rounds + 1))
 	perSecond := 60_000.0
 	for round := -1; round < f.Rounds; round++ {
 		n := int(perSecond * f.Duration.Seconds())
@@ -97,9 +98,11 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 		}
 		for turn := range 2 {
 			var flood *volley
+			what := "idle"
 			if (turn+round)%2 == 0 {
-				flood = posts
+				flood, what = posts, "flooded"
 			}
+			f.Ticker.Step("%s, round %d", what, round+1)
 			before, beforeErr := t.node.cpu()
 			paced, posted, err := f.turn(ctx, t, flood)
 			after, afterErr := t.node.cpu()
@@ -129,7 +132,7 @@ func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 func (f *Flood) turn(ctx context.Context, t *site, flood *volley) (
 	Paced, *lean.Measured, error) {
 	p := Reads{t.node.addr, readPaths["book"] + t.markets[0][0].String(), f.Rate, f.Duration,
-		f.Readers}
+		f.Readers, f.Ticker}
 	var beside *lean.Apart
 	var err error
 	if flood != nil {

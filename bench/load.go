@@ -156,9 +156,17 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	}
 	if err == nil {
 		t.report.blame()
+		t.advise()
 		t.report.judge(r.Thresholds)
 	}
 	return t.report, err
+}
+
+// advise says what helps a generator that was the bottleneck. Only L3 sends from processes.
+func (t *trial) advise() {
+	if t.report.Invalid != "" && t.Level == "L3" {
+		t.report.Invalid += "; more --processes may help, on a machine with cores for them"
+	}
 }
 
 func (t *trial) run(ctx context.Context) error {

@@ -45,14 +45,13 @@ func (p *Paced) blame(h Hiccup) {
 
 // blamed is an error if the generator made the figures of one of the loads.
 func blamed(lists ...[]Paced) error {
+	var all suspects
 	for _, list := range lists {
 		for i := range list {
-			if why := list[i].Invalid; why != "" {
-				return fmt.Errorf("INVALID: round %d at %.0f a second: %s", i+1, list[i].Asked, why)
-			}
+			all.note(fmt.Sprintf("round %d at %.0f a second", i+1, list[i].Asked), list[i].Invalid)
 		}
 	}
-	return nil
+	return all.verdict()
 }
 
 // String is the row of a table.
@@ -105,6 +104,7 @@ type Setting struct {
 	Node    string // the node's binary
 	Self    string // the binary that watches for hiccups
 	Version string // what this program was built from, for the report
+	Ticker  *Ticker
 }
 
 // site is a node that was started for a measurement, with traders that have money and a book with
@@ -209,12 +209,13 @@ type Reads struct {
 	Rate       float64
 	Duration   time.Duration
 	Lanes      int
+	Ticker     *Ticker
 }
 
 // apart runs the reads in a process of self. A read that fails is an error.
 func (r *Reads) apart(ctx context.Context, self string) (p Paced, err error) {
 	v := reads(r.Addr, r.Path, r.Lanes, nil)
-	v.Rate, v.Duration = r.Rate, r.Duration
+	v.Rate, v.Duration, v.Progress = r.Rate, r.Duration, r.Ticker.Progress()
 	apart, err := v.Dispatch(ctx, self, 1, false)
 	if err != nil {
 		return p, errors.Join(ctx.Err(), err)

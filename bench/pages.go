@@ -33,6 +33,7 @@ type Pages struct {
 	Reads   int    // of a round, for each list
 	Self    string // the binary that watches for hiccups
 	Version string // what this program was built from, for the report
+	Ticker  *Ticker
 }
 
 // validate returns all problems at once, or nil.
@@ -79,6 +80,7 @@ type archive struct {
 	trades  int
 	orders  int
 	handler *api.Handler
+	ticker  *Ticker
 }
 
 // MeasurePages writes the history and reads it.
@@ -116,6 +118,9 @@ func MeasurePages(ctx context.Context, p Pages) (out *Paged, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- index.Run() }()
 	defer func() { err = errors.Join(err, index.Close(), <-ended) }()
+	p.Ticker.Plan(1 + 4*p.Rounds)
+	p.Ticker.Step("writing a history of %d trades", p.Trades)
+	a.ticker = p.Ticker
 	if err := a.write(ctx, p.Trades); err != nil {
 		return nil, err
 	}
@@ -199,7 +204,11 @@ func (a *archive) write(ctx context.Context, trades int) error {
 				Market: engine.MarketNo(m + 1), Size: 100_000 * engine.Unit})
 		}
 	}
+	began := time.Now()
 	for a.trades < trades && ctx.Err() == nil {
+		if a.trades%(1<<14) == 0 {
+			a.ticker.Did(int64(a.trades), time.Since(began))
+		}
 		problems = append(problems[:0], errors.Join(problems...))
 		m := engine.MarketNo(1 + a.r.IntN(pagesMarkets))
 		do(a.place(m, engine.Sell, engine.GTC, 40+a.r.Int64N(20)))
@@ -304,8 +313,9 @@ func (a *archive) read(ctx context.Context, p *Pages, watch *Watch, out *Paged) 
 
 // rounds times reads of random pages.
 func (a *archive) rounds(ctx context.Context, p *Pages, out *PagedList, lists []*pagesOf) error {
-	for range p.Rounds {
-		rec := NewRecorder()
+	for round := range p.Rounds {
+		p.Ticker.Step("%s, round %d", out.Name, round+1)
+		began, rec := time.Now(), NewRecorder()
 		for range p.Reads {
 			l := lists[a.r.IntN(len(lists))]
 			cursor := l.from[a.r.IntN(len(l.from))]
@@ -320,6 +330,7 @@ func (a *archive) rounds(ctx context.Context, p *Pages, out *PagedList, lists []
 			}
 		}
 		out.Rounds = append(out.Rounds, rec.Latency())
+		p.Ticker.Did(int64(p.Reads), time.Since(began))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

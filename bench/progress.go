@@ -8,29 +8,98 @@ import (
 	"clobd/bench/lean"
 )
 
-// Ticker prints how a run comes along: on a terminal one line that is rewritten, elsewhere a line
-// every five seconds. Its methods are for one goroutine at a time.
+// Ticker prints how a measurement comes along: on a terminal one line that is rewritten, elsewhere
+// a line every five seconds. Its methods are for one goroutine at a time. A nil Ticker prints
+// nothing.
 type Ticker struct {
 	To       io.Writer
 	Terminal bool
 
 	last  time.Time
 	shown bool // a line stands on the terminal
+
+	// Of a measurement of several steps:
+	steps, step int       // how many there are, and which one runs
+	what        string    // it does
+	began       time.Time // the first step
 }
 
 // plainEvery is how often a line is printed where lines cannot be rewritten.
 const plainEvery = 5 * time.Second
 
-// Show prints a state of the run, if it is time for one.
+// Plan says how many steps the measurement has, at most.
+func (t *Ticker) Plan(steps int) {
+	if t == nil {
+		return
+	}
+	t.steps, t.step, t.began = steps, 0, time.Now()
+	t.last = t.began
+}
+
+// Step begins the next step. what says in a few words what it does.
+func (t *Ticker) Step(what string, args ...any) {
+	if t == nil {
+		return
+	}
+	t.step, t.what = t.step+1, fmt.Sprintf(what, args...)
+	t.print(t.where())
+}
+
+// where is the step that runs, and about how long those after it take if they are like those before
+// it. It is empty for a measurement without steps.
+func (t *Ticker) where() string {
+	if t.step == 0 {
+		return ""
+	}
+	line := fmt.Sprintf("step %d of %d, %s", t.step, t.steps, t.what)
+	if done := t.step - 1; done > 0 && t.steps > done {
+		rest := time.Since(t.began) / time.Duration(done) * time.Duration(t.steps-done)
+		line += fmt.Sprintf(", all about %s left", rest.Round(time.Second))
+	}
+	return line
+}
+
+// Progress is what a load calls to be shown: Show, or nil if nobody looks.
+func (t *Ticker) Progress() func(lean.Progress) {
+	if t == nil {
+		return nil
+	}
+	return t.Show
+}
+
+// Show prints a state of the run, or of the step that runs, if it is time for one.
 func (t *Ticker) Show(p lean.Progress) {
-	line := progressLine(p)
+	if t != nil {
+		t.show(p.Elapsed, progressLine(p))
+	}
+}
+
+// show prints a state, and before it the step that runs.
+func (t *Ticker) show(elapsed time.Duration, line string) {
+	if where := t.where(); where != "" {
+		line = where + ": " + line
+	}
+	if t.last.IsZero() { // the first line comes after as long as all others
+		t.last = time.Now().Add(-elapsed)
+	}
+	t.print(line)
+}
+
+// Did is Show for work that is no load: so many operations are done, in the time that it took so
+// far.
+func (t *Ticker) Did(operations int64, took time.Duration) {
+	if t != nil {
+		t.show(took, fmt.Sprintf("%s  %.0f/s  done %d", took.Round(100*time.Millisecond),
+			float64(operations)/max(took, 1).Seconds(), operations))
+	}
+}
+
+// print prints a line, if it is time for one.
+func (t *Ticker) print(line string) {
 	if t.Terminal {
 		fmt.Fprintf(t.To, "\r%s\x1b[K", line)
 		t.shown = true
 		return
-	}
-	if t.last.IsZero() { // the first line comes after as long as all others
-		t.last = time.Now().Add(-p.Elapsed)
 	}
 	if now := time.Now(); now.Sub(t.last) >= plainEvery {
 		t.last = now
@@ -40,7 +109,7 @@ func (t *Ticker) Show(p lean.Progress) {
 
 // Done removes the line of a terminal, so that the report begins on an empty one.
 func (t *Ticker) Done() {
-	if t.shown {
+	if t != nil && t.shown {
 		fmt.Fprint(t.To, "\r\x1b[K")
 		t.shown = false
 	}

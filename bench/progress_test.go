@@ -36,6 +36,45 @@ func TestTicker(t *testing.T) {
 	}
 }
 
+// TestTickerSteps: a measurement of several steps says which one runs, what it does, and how long
+// it takes about.
+func TestTickerSteps(t *testing.T) {
+	var out strings.Builder
+	k := &Ticker{To: &out, Terminal: true}
+	k.Plan(3)
+	k.Step("%d a second", 100)
+	k.Progress()(lean.Progress{Rate: 99, Elapsed: time.Second, Left: time.Second})
+	k.began = k.began.Add(-10 * time.Second)
+	k.Step("%d a second", 200)
+	k.Did(500, 2*time.Second)
+	k.Done()
+	for _, want := range []string{"\rstep 1 of 3, 100 a second\x1b[K",
+		"\rstep 1 of 3, 100 a second: 1s  99/s  p50 0s  p99 0s  done 0  errors 0  1s left\x1b[K",
+		"\rstep 2 of 3, 200 a second, all about 20s left\x1b[K", "left: 2s  250/s  done 500\x1b[K"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("lacks %q: %q", want, out.String())
+		}
+	}
+	out.Reset()
+	k = &Ticker{To: &out}
+	k.Plan(2)
+	k.Step("a")
+	k.last = k.last.Add(-plainEvery)
+	k.Step("b")
+	k.Step("c")
+	if !strings.HasPrefix(out.String(), "step 2 of 2, b, all about ") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("elsewhere: %q", out.String())
+	}
+	k = nil // nobody looks
+	k.Plan(1)
+	k.Step("a")
+	k.Did(1, 1)
+	k.Done()
+	if k.Progress() != nil {
+		t.Error("a load reports to nobody")
+	}
+}
+
 // TestApplyTells: level L0 tells how it comes along, about once a second.
 func TestApplyTells(t *testing.T) {
 	var told []lean.Progress

@@ -89,17 +89,19 @@ func MeasureRamp(ctx context.Context, r Ramp) (*Ramped, error) {
 
 // climb runs one step after the other. The first one only warms up.
 func (r *Ramp) climb(ctx context.Context, t *site, out *Ramped) error {
+	r.Ticker.Plan(r.Steps + 1)
 	rate := r.Start
 	for step := -1; step < r.Steps; step++ {
 		d := r.Duration
 		if step < 0 {
 			d = min(d, time.Second)
 		}
+		r.Ticker.Step("%.0f a second", rate)
 		v, err := r.volley(ctx, t, step, int(rate*d.Seconds()))
 		if err != nil {
 			return err
 		}
-		v.Rate, v.Duration = rate/r.each(), d
+		v.Rate, v.Duration, v.Progress = rate/r.each(), d, r.Ticker.Progress()
 		var m *lean.Measured
 		began := time.Now()
 		h, err := t.watch.during(func() (err error) { m, err = v.Run(ctx); return err })

@@ -69,6 +69,7 @@ func MeasureStall(ctx context.Context, s Stall) (*Stalled, error) {
 		return nil, err
 	}
 	defer watch.End()
+	s.Ticker.Plan(s.Rounds * len(out.Parts) * 3)
 	for round := range s.Rounds {
 		for i := range out.Parts {
 			f := stallRound{s, watch, out, uint64(round)}
@@ -124,10 +125,12 @@ func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 	defer writers.Wait()
 	defer stop()
 	gate := map[string]*sync.RWMutex{"matcher": &n.matcher, "disk": &n.disk}[p.What]
-	r := Reads{n.addr, readPaths["book"] + token.String(), f.Rate, f.Length, f.Readers}
-	if _, err := f.read(ctx, &r); err != nil { // warm-up
+	r := Reads{n.addr, readPaths["book"] + token.String(), f.Rate, f.Length, f.Readers, f.Ticker}
+	f.Ticker.Step("%s, warm-up", p.What)
+	if _, err := f.read(ctx, &r); err != nil {
 		return err
 	}
+	f.Ticker.Step("%s, before it stands still", p.What)
 	before, err := f.read(ctx, &r)
 	if err != nil {
 		return err
@@ -135,6 +138,7 @@ func (f *stallRound) run(ctx context.Context, p *StallPart) (err error) {
 	gate.Lock()
 	time.Sleep(50 * time.Millisecond) // what was under way ends
 	still := n.board.Sequence()
+	f.Ticker.Step("%s, while it stands still", p.What)
 	during, err := f.read(ctx, &r)
 	moved := n.board.Sequence() != still
 	gate.Unlock()
@@ -153,6 +157,7 @@ func (f *stallRound) read(ctx context.Context, r *Reads) (Paced, error) {
 	var paced Paced
 	h, err := f.watch.during(func() (err error) { paced, err = r.apart(ctx, f.Self); return err })
 	f.out.Conditions.Hiccup.add(h)
+	paced.blame(h)
 	return paced, err
 }
 
@@ -224,6 +229,15 @@ func (q *quoter) one(method string, body []byte) {
 	_ = q.Do(method, "/order", body, resp)
 }
 
+// Verdict is nil if the figures of all rounds are the node's and not the generator's.
+func (s *Stalled) Verdict() error {
+	var loads [][]Paced
+	for i := range s.Parts {
+		loads = append(loads, s.Parts[i].Before, s.Parts[i].During)
+	}
+	return blamed(loads...)
+}
+
 // WriteText prints both parts.
 func (s *Stalled) WriteText(w io.Writer) {
 	for i := range s.Parts {
@@ -236,6 +250,9 @@ func (s *Stalled) WriteText(w io.Writer) {
 		for k := range p.Before {
 			fmt.Fprintf(w, "%s  before\n%s  while it stands still\n", &p.Before[k], &p.During[k])
 		}
+	}
+	if err := s.Verdict(); err != nil {
+		fmt.Fprintf(w, "  %v\n", err)
 	}
 	fmt.Fprintln(w, "  node: in this process, on a disk in memory; it shares the process with who posts")
 	s.Conditions.WriteText(w)

@@ -87,6 +87,7 @@ func MeasureStreams(ctx context.Context, s Streams) (*Streamed, error) {
 	if _, err := t.watch.Lap(); err != nil {
 		return nil, err
 	}
+	s.Ticker.Plan(2 * s.Rounds)
 	for round := range s.Rounds {
 		r := &streamRound{Streams: s, t: t, out: out, round: uint64(round)}
 		if err := r.run(ctx); err != nil {
@@ -114,10 +115,11 @@ type streamRound struct {
 
 func (r *streamRound) run(ctx context.Context) error {
 	for half := range uint64(2) {
-		turn := r.quiet
+		turn, what := r.quiet, "orders alone"
 		if (half+r.round)%2 == 1 {
-			turn = r.streamed
+			turn, what = r.streamed, "orders beside the subscribers"
 		}
+		r.Ticker.Step("%s, round %d", what, r.round+1)
 		if err := turn(ctx); err != nil {
 			return err
 		}
@@ -160,6 +162,7 @@ func (r *streamRound) post(ctx context.Context, turn uint64) (p Paced, orders []
 	}
 	orders = make([]due, len(markets))
 	v.Rate, v.Burst, v.Duration = r.Rate, r.Burst, r.Duration
+	v.Progress = r.Ticker.Progress()
 	v.Seen = func(s lean.Seen) {
 		orders[s.Request] = due{at: s.Due, answered: s.At, sequence: sequenceIn(s.Head),
 			market: markets[s.Request]}
@@ -290,9 +293,9 @@ func (s *Streamed) WriteText(w io.Writer) {
 	s.Conditions.WriteText(w)
 }
 
-// Failed reports what makes the figures worthless: a message that is missing, a socket that ended,
+// Verdict reports what makes the figures worthless: a message that is missing, a socket that ended,
 // a generator that was late itself.
-func (s *Streamed) Failed() error {
+func (s *Streamed) Verdict() error {
 	if s.Gaps > 0 || s.Cuts > 0 {
 		return fmt.Errorf("%d gaps, %d sockets cut", s.Gaps, s.Cuts)
 	}

@@ -30,6 +30,7 @@ type Rivalry struct {
 	Dir         string // where the data folders are made; empty is the system's temporary folder
 	Self        string // the binary that watches for hiccups
 	Version     string // what this program was built from, for the reports
+	Ticker      *Ticker
 }
 
 // validate returns all problems at once, or nil.
@@ -103,6 +104,7 @@ func (k *rivals) run(ctx context.Context) error {
 			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
 		}
 	}
+	k.Ticker.Plan(2 * (k.Rounds + 1))
 	for round := -1; round < k.Rounds; round++ {
 		if err := k.takeTurns(ctx, round); err != nil {
 			return err
@@ -199,6 +201,7 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 		slices.Reverse(order)
 	}
 	for _, i := range order {
+		k.Ticker.Step("node %c, round %d", 'A'+i, round+1)
 		mine := requests
 		if i == 1 {
 			mine = readdressed(ops, requests, k.sides[1].clients)
@@ -271,7 +274,8 @@ func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) err
 	}
 	s.placed = append(s.placed, start.placed...)
 	s.report.Warmup += int(start.report.Operations)
-	t := &trial{Run: Run{Duration: k.Duration}, report: &Report{}, watch: k.watch}
+	t := &trial{Run: Run{Duration: k.Duration, Progress: k.Ticker.Progress()}, report: &Report{},
+		watch: k.watch}
 	if err := t.fire(ctx, v, s.node.cpu); err != nil {
 		return err
 	}

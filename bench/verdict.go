@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"clobd/bench/lean"
 	"clobd/bench/workload"
 )
 
@@ -89,13 +90,13 @@ func (r *Report) blame() {
 	if g == nil {
 		return
 	}
-	floor, more, rest := lateFloor, "; use more --processes", ", or the rate needs more --processes"
+	floor := lateFloor
 	if g.goroutines {
-		floor, more, rest = loopFloor, "", ""
+		floor = loopFloor
 	}
 	if g.Thread >= wholeOf {
 		r.Invalid = fmt.Sprintf("the generator was at its limit: its threads were on a CPU for %.0f%% "+
-			"of the time (the bound is %.0f%%)%s", g.Thread*100, wholeOf*100, more)
+			"of the time (the bound is %.0f%%)", g.Thread*100, wholeOf*100)
 		return
 	}
 	latency := &r.ServiceMicros
@@ -107,7 +108,7 @@ func (r *Report) blame() {
 		bad := late > least && late > latePart*took
 		if bad {
 			r.Invalid = fmt.Sprintf("the generator was late itself: %s of its lateness is %.0f µs, of the "+
-				"latency %.0f µs; the machine was busy or stood still%s", name, late, took, rest)
+				"latency %.0f µs; the machine was busy or stood still", name, late, took)
 		}
 		return bad
 	}
@@ -128,6 +129,37 @@ func (r *Report) blame() {
 			"machine paused for up to %.0f µs", *late.P999, paused)
 		latency.P999, r.ServiceMicros.P999 = nil, nil
 	}
+}
+
+// judged is what a load came to, and whose figures those are. rate is what an open loop was asked
+// for, h what the machine paused meanwhile.
+func judged(rate float64, m *lean.Measured, h Hiccup) *Report {
+	r := &Report{AskedRate: rate}
+	r.Conditions.Hiccup = h
+	r.take(m)
+	r.blame()
+	return r
+}
+
+// suspects are the loads of a measurement whose figures the generator has made, with the reasons.
+type suspects []string
+
+// note notes a load if it is one of them.
+func (s *suspects) note(what, invalid string) {
+	if invalid != "" {
+		*s = append(*s, what+": "+invalid)
+	}
+}
+
+// verdict is an error if there is one.
+func (s suspects) verdict() error {
+	switch len(s) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New("INVALID: " + s[0])
+	}
+	return fmt.Errorf("INVALID: %s (and %d more)", s[0], len(s)-1)
 }
 
 // Verdict is nil for a run with figures that are the node's and hold all thresholds.

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +25,7 @@ func TestBlame(t *testing.T) {
 			Latency{P50: 70, P99: 120}, 0.5), ""},
 		{"a node that is slow", report(Latency{P50: 60, P99: 400}, Latency{P50: 3000, P99: 300_000},
 			0.89), ""},
-		{"a thread without rest", report(Latency{}, Latency{P50: 3000}, 0.9), "more --processes"},
+		{"a thread without rest", report(Latency{}, Latency{P50: 3000}, 0.9), "at its limit"},
 		{"a generator that stood still", report(Latency{P50: 60, P90: 90, P99: 250_000},
 			Latency{P50: 500, P90: 900, P99: 260_000}, 0.1), "p99 of its lateness is 250000 µs"},
 		{"the same once in a long run", report(Latency{Max: 250_000}, Latency{Max: 260_000}, 0.1),
@@ -62,13 +64,26 @@ func TestBlame(t *testing.T) {
 		t.Errorf("goroutines that wake up late as all do: %s", goroutines.Invalid)
 	}
 	goroutines.Generator.Thread = 0.95
-	if goroutines.blame(); !strings.Contains(goroutines.Invalid, "at its limit") ||
-		strings.Contains(goroutines.Invalid, "--processes") {
+	if goroutines.blame(); !strings.Contains(goroutines.Invalid, "at its limit") {
 		t.Errorf("goroutines without rest: %s", goroutines.Invalid)
 	}
 	closed := &Report{ServiceMicros: Latency{P50: 5000}, Generator: &Generator{}}
 	if closed.blame(); closed.Invalid != "" {
 		t.Errorf("a closed loop: %s", closed.Invalid)
+	}
+}
+
+// TestAdvice: only the runs that can send from several processes are told to.
+func TestAdvice(t *testing.T) {
+	for _, c := range []struct {
+		level, invalid string
+		says           bool
+	}{{"L3", "late", true}, {"L3", "", false}, {"L1", "late", false}} {
+		r := &trial{Run: Run{Level: c.level}, report: &Report{Invalid: c.invalid}}
+		if r.advise(); strings.Contains(r.report.Invalid, "--processes") != c.says ||
+			!strings.HasPrefix(r.report.Invalid, c.invalid) {
+			t.Errorf("%s, %q: %q", c.level, c.invalid, r.report.Invalid)
+		}
 	}
 }
 
@@ -134,9 +149,49 @@ func TestPacedBlame(t *testing.T) {
 	if f := (&Flooded{Idle: []Paced{p}}); f.Verdict() == nil {
 		t.Error("a flood is valid")
 	}
+	for _, f := range []interface{ Verdict() error }{
+		&Stalled{Parts: []StallPart{{Before: []Paced{{}}, During: []Paced{{}}}, {During: []Paced{p}}}},
+		&Streamed{Beside: []Paced{p}},
+		&Overloaded{Steps: []Push{{}}, Invalid: suspects{"step", "reads"}},
+		&Agreed{Parts: []AgreedPart{{Agree: true, Clobench: make([]Said, 2), Blamed: []string{"late"}}}},
+	} {
+		if err := f.Verdict(); err == nil || !strings.HasPrefix(err.Error(), "INVALID: ") {
+			t.Errorf("%T: %v", f, err)
+		}
+	}
 	p.Generator.LateMicros.P50 = 90
 	if p.blame(Hiccup{}); p.Invalid != "" || (&Flooded{Busy: []Paced{p}}).Verdict() != nil {
 		t.Errorf("a generator in time: %s", p.Invalid)
+	}
+}
+
+// TestOverloadBlame: a step, and each other load of an overload, is judged by what its thread did.
+func TestOverloadBlame(t *testing.T) {
+	v := reads("127.0.0.1:1", "/", 1, nil)
+	m, err := func() (*lean.Measured, error) {
+		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		defer s.Close()
+		v.Addr, v.Duration = s.Listener.Addr().String(), 50*time.Millisecond
+		return v.Run(t.Context())
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pusher{Overload: &Overload{Duration: time.Second}, out: &Overloaded{}}
+	for _, c := range []struct {
+		thread time.Duration
+		bad    bool
+	}{{m.Took / 2, false}, {m.Took, true}} {
+		m.ThreadCPU = c.thread
+		s := p.pushed(1.5, judged(300, m, Hiccup{}), m)
+		if (s.Invalid != "") != c.bad || s.Asked != 300 {
+			t.Errorf("%v of %v: %+v", c.thread, m.Took, s)
+		}
+		p.suspect("a step", s.Invalid)
+	}
+	if err := p.out.Verdict(); err == nil ||
+		!strings.HasPrefix(err.Error(), "INVALID: round 1, a step: the generator was at its limit") {
+		t.Errorf("verdict %v", err)
 	}
 }
 

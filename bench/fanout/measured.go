@@ -99,8 +99,8 @@ func ratioOf(a, b *SideResult, goal float64) Ratio {
 	return r
 }
 
-// Failed returns an error that lists the invalid cases, or nil if all cases are valid.
-func (m *Measured) Failed() error {
+// Verdict returns an error that lists the invalid cases, or nil if all cases are valid.
+func (m *Measured) Verdict() error {
 	var problems []error
 	for i := range m.Cases {
 		if r := &m.Cases[i]; r.Invalid != "" {

@@ -111,6 +111,11 @@ func Measure(ctx context.Context, p Plan) (*Measured, error) {
 	defer w.End()
 	out := &Measured{Conditions: bench.NewConditions(p.Version), Peer: peer + " " + linked(peer),
 		Rounds: p.Rounds, Seconds: p.Duration.Seconds()}
+	turns := len(p.Cases)
+	if p.Idle > 0 {
+		turns++
+	}
+	p.Ticker.Plan(turns * p.Rounds * len(sides()))
 	for _, c := range p.Cases {
 		r, err := p.measure(ctx, c, out)
 		if err != nil {
@@ -173,6 +178,8 @@ func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult,
 		r.Sides = append(r.Sides, SideResult{Name: side})
 	}
 	err = p.inTurns(func(side int) error {
+		p.Ticker.Step("%s of %s: %.0f messages a second", c, sides()[side],
+			float64(c.Subscribers*c.Burst)*c.Rate)
 		for try := 1; ; try++ {
 			t := turn{Case: c, spec: p.spec(c, sides()[side], texts)}
 			if err := t.run(ctx, p.Self); err != nil {
@@ -227,6 +234,7 @@ func (p *Plan) rest(ctx context.Context) (*IdleResult, error) {
 		out.Sides = append(out.Sides, IdleSide{Name: side})
 	}
 	err := p.inTurns(func(side int) error {
+		p.Ticker.Step("%d idle subscribers of %s", p.Idle, sides()[side])
 		t := turn{Case: Case{Subscribers: p.Idle, Burst: 1},
 			spec: spec{Side: sides()[side], Burst: 1}}
 		if err := t.idle(ctx, p.Self); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"clobd/bench"
 )
@@ -25,6 +26,7 @@ type Comparison struct {
 	Self    string   // the binary whose "replay" replays with this program's own matchers
 	Peers   []string // NAME=PROGRAM: other matchers, each started as PROGRAM FILE
 	Version string   // what the binary was built from, for the report
+	Ticker  *bench.Ticker
 }
 
 // Compared is the result.
@@ -106,6 +108,7 @@ func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 			out.Cells[i].stop()
 		}
 	}()
+	c.Ticker.Plan(len(c.Books) * len(c.Ticks) * (c.Rounds + 2))
 	for _, books := range c.Books {
 		for _, ticks := range c.Ticks {
 			m := NewMix(books, ticks, c.Seed)
@@ -114,6 +117,7 @@ func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 			}
 			out.Cells = append(out.Cells, Cell{Mix: m})
 			cell, name := &out.Cells[len(out.Cells)-1], fmt.Sprint("mix", len(out.Cells))
+			c.Ticker.Step("drawing %d books of %d ticks", books, ticks)
 			if err := c.open(ctx, cell, filepath.Join(dir, name)); err != nil {
 				return nil, cell.failed(err)
 			}
@@ -121,9 +125,13 @@ func Compare(ctx context.Context, c Comparison) (*Compared, error) {
 	}
 	for round := range c.Rounds + 1 { // the first only checks
 		for i := range out.Cells {
+			m := &out.Cells[i].Mix
+			c.Ticker.Step("%d books of %d ticks, round %d", m.Books, m.Ticks, round)
+			began := time.Now()
 			if err := out.Cells[i].round(round); err != nil {
 				return nil, out.Cells[i].failed(err)
 			}
+			c.Ticker.Did(int64(m.Ops*len(out.Cells[i].Matchers)), time.Since(began))
 		}
 	}
 	return out, nil

@@ -83,11 +83,8 @@ func ChapterOf(result any) (*Chapter, error) {
 
 // failure is why clobench ends with code 1 for a result, nil if it does not.
 func failure(result any) error {
-	switch r := result.(type) {
-	case interface{ Verdict() error }:
-		return r.Verdict()
-	case interface{ Failed() error }:
-		return r.Failed()
+	if judged, is := result.(interface{ Verdict() error }); is {
+		return judged.Verdict()
 	}
 	return nil
 }

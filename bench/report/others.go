@@ -193,7 +193,7 @@ func floodChapter(r *bench.Flooded) (*Chapter, error) {
 func streamsChapter(r *bench.Streamed) (*Chapter, error) {
 	c := &Chapter{Title: fmt.Sprintf("streams to %d subscribers", r.Subscribers), Grade: good,
 		Word: "VALID", Reason: "no message is missing"}
-	if err := r.Failed(); err != nil {
+	if err := r.Verdict(); err != nil {
 		c.Grade, c.Word, c.Reason = bad, "NO FIGURE", err.Error()
 	}
 	g := &grid{Head: []string{"Round", "p50", "p99", "to the last p50", "from the answer p50",

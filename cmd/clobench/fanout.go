@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 
 	"clobd/bench"
@@ -18,18 +17,15 @@ func (c *compareCommand) fanout() error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	failed := error(nil)
-	at := sited{Seed: c.Seed, Dir: c.Dir, outputs: c.outputs}
-	err = at.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+	at := sited{Seed: c.Seed, Dir: c.Dir, ownNode: c.ownNode, outputs: c.outputs}
+	return at.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := fanout.Measure(ctx, fanout.Plan{Setting: at, Rounds: c.Rounds,
 			Duration: c.Duration, Cases: cases, Idle: c.Idle})
 		if err != nil {
 			return measured{}, err
 		}
-		failed = r.Failed()
 		return measured{r.WriteText, r}, nil
 	})
-	return errors.Join(err, failed)
 }
 
 // cases are those that were asked for.

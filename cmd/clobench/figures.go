@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,17 +20,46 @@ import (
 type sited struct {
 	Seed uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir  string `help:"Make the data folders in this one. Default: the system's temporary folder."`
+	ownNode
 	outputs
+}
+
+// ownNode is of measurements that cannot go against a node that runs already. What that node is
+// asked for by name, it refuses with the reason.
+type ownNode struct {
+	URL string `name:"url" hidden:"" env:"-"`
+}
+
+// Help is printed below the help of the command.
+func (ownNode) Help() string { return ownNodes + " " + useRun }
+
+// The reason, and what to do.
+const (
+	ownNodes = "It starts nodes of its own, and has no --url: its figures want a fresh node with empty " +
+		"books in many markets, whose process it may watch, stop and replay."
+	useRun = "run and soak load a node that runs already."
+)
+
+// check refuses a node that runs already.
+func (o *ownNode) check() error {
+	if o.URL == "" {
+		return nil
+	}
+	return &cli.UsageError{Err: cli.Hint(errors.New("no --url here: "+strings.ToLower(ownNodes[:1])+
+		ownNodes[1:]), "%s", useRun)}
 }
 
 // setting is where the measurement runs.
 func (s *sited) setting() (bench.Setting, error) {
+	if err := s.ownNode.check(); err != nil {
+		return bench.Setting{}, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return bench.Setting{}, fmt.Errorf("find this binary: %w", err)
 	}
 	return bench.Setting{Seed: s.Seed, Dir: s.Dir, Node: sibling("clobd"), Self: self,
-		Version: version}, nil
+		Version: version, Ticker: s.ticker()}, nil
 }
 
 // measured is a finished measurement, for people and for programs.
@@ -56,9 +86,13 @@ func (s *sited) measure(
 	if err != nil {
 		return err
 	}
+	if err := s.outputs.check(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r, err := run(ctx, at)
+	at.Ticker.Done()
 	if err != nil {
 		return usage(err)
 	}
@@ -88,11 +122,13 @@ type rampCommand struct {
 	Duration    time.Duration `default:"2s" help:"How long a step takes."`
 	Connections int           `default:"64" help:"Connections. A request that is due while its connection is busy is sent late."`
 	Limit       time.Duration `default:"100ms" help:"A step breaks if its corrected p99 is above this."`
+	Hgrm        string        `placeholder:"PATH" help:"Write percentile logs for HdrHistogram's plotter, in µs, into this folder, or to NAME-1-corrected.hgrm, NAME-1-uncorrected.hgrm and so on by step for NAME.hgrm."`
 	sited
 }
 
 // Run raises the rate until the node cannot keep it.
 func (c *rampCommand) Run() error {
+	c.logs = c.Hgrm
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureRamp(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
 			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
@@ -114,17 +150,14 @@ type agreeCommand struct {
 
 // Run holds the figures of clobench against those of wrk.
 func (c *agreeCommand) Run() error {
-	failed := error(nil)
-	err := c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureAgreement(ctx, bench.Agreement{Setting: at, Wrk: c.Wrk, Rounds: c.Rounds,
 			Duration: c.Duration, Connections: c.Connections})
 		if err != nil {
 			return measured{}, err
 		}
-		failed = r.Failed()
 		return measured{r.WriteText, r}, nil
 	})
-	return errors.Join(err, failed)
 }
 
 type floodCommand struct {
@@ -183,18 +216,15 @@ type streamsCommand struct {
 
 // Run measures when subscribers have read what orders have changed.
 func (c *streamsCommand) Run() error {
-	failed := error(nil)
-	err := c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureStreams(ctx, bench.Streams{Setting: at, Rounds: c.Rounds,
 			Duration: c.Duration, Rate: c.Rate, Burst: c.Burst, Connections: c.Connections,
 			Subscribers: c.Subscribers, Markets: c.Markets})
 		if err != nil {
 			return measured{}, err
 		}
-		failed = r.Failed()
 		return measured{r.WriteText, r}, nil
 	})
-	return errors.Join(err, failed)
 }
 
 type stallCommand struct {
@@ -229,7 +259,7 @@ type pagesCommand struct {
 func (c *pagesCommand) Run() error {
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasurePages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
-			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version})
+			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version, Ticker: at.Ticker})
 		if err != nil {
 			return measured{}, err
 		}

@@ -84,11 +84,12 @@ func TestFlood(t *testing.T) {
 func TestOverload(t *testing.T) {
 	setting.Full(t, "it drives a node beyond its capacity for seconds")
 	var r bench.Overloaded
-	out := measure(t, &r, func() bool { return r.Steps[0].Good > 0 }, "overload", "--rounds", "1",
+	out := judged(t, &r, func() bool { return r.Steps[0].Good > 0 }, "overload", "--rounds", "1",
 		"--duration", "1s", "--factors", "0.5,2", "--connections", "256", "--dir", t.TempDir())
 	if len(r.Steps) != 2 || r.Capacity[0] <= 0 || r.Steps[1].Asked < 3*r.Steps[0].Asked ||
 		r.Failure != "" || len(r.Healed) != 1 || r.Book[1][0].P50 <= 0 || r.Cancel[1][0].P50 <= 0 ||
-		!strings.Contains(out, "accepted orders and no other") {
+		!strings.Contains(out, "accepted orders and no other") ||
+		(len(r.Invalid) > 0) != strings.Contains(out, "error: INVALID: ") {
 		t.Errorf("%+v\n%s", r, out)
 	}
 }
@@ -124,7 +125,7 @@ func TestStall(t *testing.T) {
 		}
 		return true
 	}
-	measure(t, &r, steady, "stall", "--rounds", "1", "--length", "300ms", "--rate", "100", "--readers", "2",
+	judged(t, &r, steady, "stall", "--rounds", "1", "--length", "300ms", "--rate", "100", "--readers", "2",
 		"--writers", "2")
 	if len(r.Parts) != 2 || r.Parts[0].What != "matcher" || r.Parts[1].What != "disk" {
 		t.Fatalf("%+v", r)
@@ -197,7 +198,7 @@ func TestCompareFanout(t *testing.T) {
 	var r fanout.Measured
 	out := measure(t, &r, always, "compare", "fanout", "--rounds", "1", "--duration", "200ms",
 		"--cases", "3x2@50", "--cases", "1x1@40", "--idle", "20")
-	if len(r.Cases) != 2 || r.Failed() != nil || !strings.HasSuffix(r.Peer, " v0.40.1") || r.Nice < 10 {
+	if len(r.Cases) != 2 || r.Verdict() != nil || !strings.HasSuffix(r.Peer, " v0.40.1") || r.Nice < 10 {
 		t.Fatalf("%+v\n%s", r, out)
 	}
 	for _, c := range r.Cases {

@@ -77,11 +77,11 @@ type runCommand struct {
 	Arrivals   string  `default:"constant" enum:"constant,poisson" help:"With --rate: equal gaps between due times, or exponential ones drawn from the seed."`
 	Warmup     int     `help:"L1 to L3: operations before the clock runs, at least. Default: as many as the workload's books want."`
 	Thresholds string  `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
-	Quiet      bool    `help:"No progress on standard error."`
 
 	Subscribers int    `default:"16" help:"L3, workload streams: sockets that are told of each change."`
 	ChainID     uint64 `default:"80002" help:"Chain id of the signing domain of --keys."`
 	Keys        string `help:"L3 with --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
+	Hgrm        string `placeholder:"PATH" help:"Write percentile logs for HdrHistogram's plotter, in µs: into this folder, or to NAME-corrected.hgrm and NAME-uncorrected.hgrm for NAME.hgrm."`
 
 	outputs
 }
@@ -92,12 +92,14 @@ func (c *runCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	c.logs = c.Hgrm
+	if err := c.check(); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ticker := progressOn(os.Stderr)
-	if !c.Quiet {
-		r.Progress = ticker.Show
-	}
+	ticker := c.ticker()
+	r.Progress = ticker.Progress()
 	report, err := bench.Execute(ctx, *r)
 	ticker.Done()
 	if err != nil {
@@ -144,12 +146,6 @@ func (c *runCommand) plan() (*bench.Run, error) {
 		return r, c.aim(r)
 	}
 	return r, nil
-}
-
-// progressOn shows how a run comes along.
-func progressOn(f *os.File) *bench.Ticker {
-	info, err := f.Stat()
-	return &bench.Ticker{To: f, Terminal: err == nil && info.Mode()&os.ModeCharDevice != 0}
 }
 
 // aim fills in the options that a run against somebody's running node needs.
@@ -209,6 +205,7 @@ type compareCommand struct {
 	Connections int    `default:"64" help:"Concurrent connections, of orders at most 64."`
 	Seed        uint64 `default:"42" help:"The same seed draws the same operations."`
 	Dir         string `help:"Make the data folders in this one. Default: the system's temporary folder."`
+	ownNode
 	outputs
 }
 
@@ -217,15 +214,20 @@ func (c *compareCommand) Run() error {
 	if c.What == "fanout" {
 		return c.fanout()
 	}
+	if err := errors.Join(c.ownNode.check(), c.outputs.check()); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ticker := c.ticker()
 	comparison, err := bench.Compare(ctx, bench.Comparison{What: c.What, Rounds: c.Rounds,
 		Duration: c.Duration, Connections: c.Connections, Seed: c.Seed, Dir: c.Dir,
-		Node: sibling("clobd"), Self: self, Version: version})
+		Node: sibling("clobd"), Self: self, Version: version, Ticker: ticker})
+	ticker.Done()
 	if err != nil {
 		return usage(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"clobd/bench"
 	"clobd/bench/matching"
 )
 
@@ -18,29 +17,29 @@ type matchingCommand struct {
 	Seed   uint64   `default:"42" help:"The same seed draws the same operations."`
 	Ops    int      `help:"Operations of each mix. Default: 2,000,000."`
 	Peer   []string `placeholder:"NAME=PROGRAM" help:"Other matchers, each started as PROGRAM FILE; bench/DESIGN.md says what they read and print."`
-	JSON   string   `name:"json" help:"Write the report to this file, - for standard output."`
+	outputs
 }
 
 // Run measures the matchers beside each other. A wrong result of any of them is an error.
 func (c *matchingCommand) Run() error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	ticker := c.ticker()
 	matched, err := matching.Compare(ctx, matching.Comparison{Rounds: c.Rounds, Books: c.Books,
-		Ticks: c.Ticks, Seed: c.Seed, Ops: c.Ops, Self: self, Peers: c.Peer, Version: version})
+		Ticks: c.Ticks, Seed: c.Seed, Ops: c.Ops, Self: self, Peers: c.Peer, Version: version,
+		Ticker: ticker})
+	ticker.Done()
 	if err != nil {
 		return usage(err)
 	}
-	if c.JSON != "-" {
-		matched.WriteText(os.Stdout)
-	}
-	if c.JSON != "" {
-		return bench.WriteJSON(c.JSON, matched)
-	}
-	return nil
+	return c.write(measured{matched.WriteText, matched})
 }
 
 type replayCommand struct {

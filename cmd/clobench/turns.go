@@ -24,6 +24,8 @@ type turnsCommand struct {
 	Dir         string        `help:"Make the data folders in this one. Default: the system's temporary folder."`
 	JSON        []string      `name:"json" help:"Write the reports to these two files: --json A.json --json B.json."`
 	FailOn      string        `default:"never" enum:"never,worse,different" help:"Exit with 1 if B is worse, or if any difference is found."`
+	Quiet       bool          `help:"No progress on standard error."`
+	ownNode
 }
 
 // Run measures both nodes, and compares them.
@@ -31,13 +33,22 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 	if len(c.Nodes) != 2 || len(c.JSON) != 0 && len(c.JSON) != 2 {
 		return &cli.UsageError{Err: errors.New("turns wants two nodes, and two files for reports or none")}
 	}
+	problems := []error{c.check()}
+	for _, file := range c.JSON {
+		problems = append(problems, writable("--json", file))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this binary: %w", err)
 	}
+	ticker := (&outputs{Quiet: c.Quiet}).ticker()
 	a, b, err := bench.MeasureTurns(ctx, bench.Rivalry{Nodes: [2]string(c.Nodes), Rounds: c.Rounds,
 		Duration: c.Duration, Connections: c.Connections, Lists: c.Lists, Seed: c.Seed, Dir: c.Dir,
-		Self: self, Version: version})
+		Self: self, Version: version, Ticker: ticker})
+	ticker.Done()
 	if err != nil {
 		return usage(err)
 	}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestWritable: what a measurement will write is looked at before it, and stays as it is.
+func TestWritable(t *testing.T) {
+	dir := t.TempDir()
+	kept := filepath.Join(dir, "kept.json")
+	if err := os.WriteFile(kept, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := outputs{JSON: kept, HTML: filepath.Join(dir, "new", "a.html"), logs: filepath.Join(dir, "logs")}
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(kept); string(b) != "before" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, folder := range []string{"new", "logs"} {
+		if left, err := os.ReadDir(filepath.Join(dir, folder)); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", folder, left, err)
+		}
+	}
+	bad := outputs{JSON: filepath.Join(kept, "a.json"), HTML: dir, logs: filepath.Join(kept, "b.hgrm")}
+	err := bad.check()
+	for _, flag := range []string{"--json: ", "--html: ", "--hgrm: "} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("error %v, want %q", err, flag)
+		}
+	}
+	if err := (&outputs{JSON: "-"}).check(); err != nil {
+		t.Errorf("standard output: %v", err)
+	}
+}
+
+// TestHelp: a command that cannot load a node which runs already says so, and why; those that can
+// take its keys.
+func TestHelp(t *testing.T) {
+	for _, command := range []string{"ramp", "flood", "overload", "streams", "stall", "pages", "agree",
+		"compare", "turns", "budget"} {
+		code, said := clobench(t, command, "--help")
+		if flat := strings.Join(strings.Fields(said), " "); code != 0 || strings.Contains(flat, "--url=") ||
+			!strings.Contains(flat, ownNodes+" "+useRun) {
+			t.Errorf("%s: code %d\n%s", command, code, said)
+		}
+	}
+	for _, command := range []string{"run", "soak"} {
+		_, said := clobench(t, command, "--help")
+		for _, flag := range []string{"--url=", "--keys=", "--chain-id=", "--market="} {
+			if !strings.Contains(said, flag) {
+				t.Errorf("%s has no %s", command, flag)
+			}
+		}
+	}
+	_, said := clobench(t, "page", "--help")
+	for _, kind := range []string{"run", "ramp", "compare", "flood", "streams", "soak"} {
+		if !strings.Contains(said, kind) {
+			t.Errorf("page does not name %s:\n%s", kind, said)
+		}
+	}
+}
+
+// TestDoc: the picture in doc.go has all commands.
+func TestDoc(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := reflect.TypeFor[commands]()
+	for i := range all.NumField() {
+		f := all.Field(i)
+		name := f.Tag.Get("name")
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		if name == "fanside" {
+			name = "fan-side"
+		}
+		if !strings.Contains(string(text), "\n//\tclobench "+name+" ") {
+			t.Errorf("doc.go does not list clobench %s", name)
+		}
+	}
+}
