@@ -85,29 +85,24 @@ type funds struct {
 }
 
 // needs are the funds that so many wallets need for operations of one market: what their orders
-// reserve at most at one time. What fills bring is not counted, so that it is enough whatever the
-// orders of others do. Orders are of trader number Trader modulo the wallets.
+// reserve, all of them together. It is enough whatever the orders of others do: what fills bring is
+// not counted, nor what cancels free, as a fill may have come before. Orders are of trader number
+// Trader modulo the wallets.
 func needs(ops []workload.Op, wallets int) []funds {
-	now, most := make([]funds, wallets), make([]funds, wallets)
+	all := make([]funds, wallets)
 	for i := range ops {
-		op, sign := &ops[i], int64(1)
-		if op.Read != 0 {
+		op := &ops[i]
+		if op.Read != 0 || op.Cancel {
 			continue
 		}
-		at := int(op.Trader) % wallets
-		if op.Cancel {
-			op, sign = &ops[op.Target], -1
-		}
-		n, m := &now[at], &most[at]
+		n := &all[int(op.Trader)%wallets]
 		if op.Side == engine.Buy {
-			n.cash += engine.Cash(sign) * engine.Cost(op.Size, op.Price)
-			m.cash = max(m.cash, n.cash)
+			n.cash += engine.Cost(op.Size, op.Price)
 		} else {
-			n.shares[op.Outcome] += engine.Size(sign) * op.Size
-			m.shares[op.Outcome] = max(m.shares[op.Outcome], n.shares[op.Outcome])
+			n.shares[op.Outcome] += op.Size
 		}
 	}
-	return most
+	return all
 }
 
 // purse is a wallet of a run at somebody's node, as its public listener shows it.
@@ -117,8 +112,9 @@ type purse struct {
 	market [2]engine.Token
 }
 
-// provide makes sure that each wallet holds what it needs, and splits collateral into shares where
-// those are missing. The error names each wallet that has too little.
+// provide makes sure that each wallet holds what it needs: it splits collateral into shares where
+// those are missing, and merges shares into collateral where that is. The error names each wallet
+// that has too little.
 func provide(ctx context.Context, clients []*trader.Client, market [2]engine.Token,
 	need []funds) error {
 	condition, err := conditionOf(clients[0], market)
@@ -148,6 +144,11 @@ func (p *purse) provide(condition string, need funds) error {
 	}
 	short := max(need.shares[0]-held.shares[0], need.shares[1]-held.shares[1], 0)
 	short += (engine.Lot - short%engine.Lot) % engine.Lot
+	spare := min(held.shares[0]-need.shares[0], held.shares[1]-need.shares[1])
+	if missing := engine.Size(need.cash - held.cash); short == 0 && missing > 0 && spare >= missing {
+		missing += (engine.Lot - missing%engine.Lot) % engine.Lot
+		return p.exchange("/merge", condition, min(missing, spare))
+	}
 	if held.cash < need.cash+engine.Cash(short) {
 		return fmt.Errorf("it holds %s of collateral, and its orders need up to %s and %s for pairs of "+
 			"shares; a lower rate and a shorter duration need less", held.cash, need.cash, engine.Cash(short))
@@ -155,11 +156,16 @@ func (p *purse) provide(condition string, need funds) error {
 	if short == 0 {
 		return nil
 	}
-	body, err := json.Marshal(map[string]string{"conditionId": condition, "amount": short.String()})
+	return p.exchange("/split", condition, short)
+}
+
+// exchange makes pairs of shares of collateral, or the other way round.
+func (p *purse) exchange(path, condition string, amount engine.Size) error {
+	body, err := json.Marshal(map[string]string{"conditionId": condition, "amount": amount.String()})
 	if err != nil {
-		return fmt.Errorf("encode split: %w", err)
+		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	_, err = p.ask(http.MethodPost, "/split", body)
+	_, err = p.ask(http.MethodPost, path, body)
 	return err
 }
 

@@ -70,7 +70,8 @@ type Lap struct {
 	// the node's journal has appended.
 	Disk float64 `json:"disk_bytes"`
 	// Pause is how long nothing was sent before the lap, because the load signed, canceled what the
-	// lap before had left, or read the metrics. Nothing is due in it.
+	// lap before had left, looked after wallets of their own funds, or read the metrics. Nothing is
+	// due in it.
 	Pause float64 `json:"pause_seconds"`
 }
 
@@ -135,6 +136,11 @@ type soaking struct {
 	total   struct{ service, corrected, late Recorder }
 	threads time.Duration
 	acked   fingerprint
+
+	// Of a node where the wallets have funds of their own: the market's condition, and for how many of
+	// the orders it was asked.
+	condition string
+	asked     int
 }
 
 // fingerprint is a set of order ids as their number and sum: equal sets have equal ones, and others
@@ -157,6 +163,7 @@ type piece struct {
 	load  *volley
 	sweep *volley // cancels what the load has left
 	due   int     // requests of load
+	need  []funds // of wallets that the run does not fund: what the load may need
 	err   error
 }
 
@@ -165,13 +172,16 @@ func (s *Soak) validate() error {
 	all := Problems{Of: "soak"}
 	all.rate("the rate", s.Rate)
 	all.Add(s.Duration < time.Second, "the duration is below a second")
-	all.Add(s.Data != "" || s.Keys != nil, "the orders are drawn, of wallets that the run funds")
+	all.Add(s.Data != "", "the orders are drawn, and not replayed")
 	if err := all.Err(); err != nil {
 		return err
 	}
-	n := s.Rate * s.piece().Seconds()
-	all.Add(n < workload.Traders, "a piece of %v has %.0f requests, and then each of %d wallets cancels what it "+
-		"has left: ask for a higher rate or a longer duration", s.piece(), n, workload.Traders)
+	n, wallets := s.Rate*s.piece().Seconds(), workload.Traders
+	if s.Keys != nil {
+		wallets = len(s.Keys)
+	}
+	all.Add(n < float64(wallets), "a piece of %v has %.0f requests, and then each of %d wallets cancels "+
+		"what it has left: ask for a higher rate or a longer duration", s.piece(), n, wallets)
 	if err := all.Err(); err != nil {
 		return err
 	}
@@ -218,11 +228,11 @@ func (k *soaking) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer k.to.end()
-	if k.clients, err = traders(ctx, k.to.url, k.Seed); err != nil {
+	if err = k.admit(ctx); err != nil {
 		return err
 	}
-	if err = k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.Trades)); err != nil {
-		return err
+	if k.Keys != nil {
+		defer func() { err = errors.Join(err, leave(k.clients)) }()
 	}
 	k.signed = signing{clients: k.clients, markets: k.to.market, low: true,
 		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
@@ -247,6 +257,36 @@ func (k *soaking) run(ctx context.Context) (err error) {
 	}
 	k.conclude()
 	return k.check(ctx)
+}
+
+// admit makes the wallets, and gives them funds unless they have their own.
+func (k *soaking) admit(ctx context.Context) (err error) {
+	if k.Keys == nil {
+		if k.clients, err = traders(ctx, k.to.url, k.Seed); err != nil {
+			return err
+		}
+		return k.to.desk.give(ctx, stakes(k.clients, k.to.market, k.Workload.Trades))
+	}
+	k.clients, err = clientsOf(ctx, k.to.url, cmp.Or(k.Chain, chain), k.Keys)
+	if err != nil {
+		return err
+	}
+	k.trial.report.Conditions.Node = publicly(k.clients[0])
+	k.condition, err = conditionOf(k.clients[0], k.to.market[0])
+	return err
+}
+
+// equip sees to it that wallets of their own funds hold what a piece may need. Fills move funds
+// between them, so it is done before each piece, with no order open.
+func (k *soaking) equip(ctx context.Context, need []funds) error {
+	var poor []error
+	for i := range need {
+		p := purse{ctx, k.clients[i], k.to.market[0]}
+		if err := p.provide(k.condition, need[i]); err != nil {
+			poor = append(poor, fmt.Errorf("wallet %s: %w", k.clients[i].Address, err))
+		}
+	}
+	return errors.Join(poor...)
 }
 
 // signAhead draws and signs the pieces, one ahead of the load.
@@ -285,6 +325,13 @@ func (k *soaking) sign(ctx context.Context, number uint64) piece {
 		return piece{err: err}
 	}
 	ops = ops[:firstRequests(ops, n)]
+	var need []funds
+	if k.Keys != nil {
+		need = needs(ops, len(k.clients))
+		for i := range ops {
+			ops[i].Trader %= uint16(len(k.clients))
+		}
+	}
 	requests, err := k.signed.sign(ctx, ops)
 	if err != nil {
 		return piece{err: err}
@@ -299,7 +346,7 @@ func (k *soaking) sign(ctx context.Context, number uint64) piece {
 	for i, c := range k.clients {
 		sweep.add(i, aim{c, "DELETE", "/cancel-all", lean.WantAny}, nil)
 	}
-	return piece{load: v, sweep: sweep, due: due}
+	return piece{load: v, sweep: sweep, due: due, need: need}
 }
 
 // firstRequests is how many operations the first n requests are, as deal makes them.
@@ -318,11 +365,15 @@ func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
 		if b.err != nil {
 			return b.err
 		}
+		if !k.start.IsZero() {
+			k.out.SigningWait += max(time.Since(later(at, free)), 0).Seconds()
+		}
+		if err := k.equip(ctx, b.need); err != nil {
+			return err
+		}
 		can := time.Now().Add(soakLead)
 		if k.start.IsZero() {
 			k.start, at, k.drained = can, can, can
-		} else {
-			k.out.SigningWait += max(time.Since(later(at, free)), 0).Seconds()
 		}
 		pause := max(can.Sub(later(at, k.drained)), 0)
 		at, k.moved = at.Add(pause), k.moved+pause
@@ -346,9 +397,40 @@ func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
 		if k.note(ctx, b.load, m, pause); swept.Failed > 0 {
 			k.out.Failure = cmp.Or(k.out.Failure, swept.Failure)
 		}
+		if err := k.sample(ctx, b.load, m); err != nil {
+			return err
+		}
 		at, free = at.Add(k.piece()), time.Now()
 	}
 	return ctx.Err()
+}
+
+// sample asks the node for some orders of the piece that it has acknowledged to one wallet, as
+// their owner may: those of all would take as long as the piece. The wallets take turns.
+func (k *soaking) sample(ctx context.Context, v *volley, m *lean.Measured) error {
+	if k.Keys == nil {
+		return nil
+	}
+	c := k.clients[len(k.out.Laps)%len(k.clients)]
+	var ids []engine.OrderID
+	for i := range v.Requests {
+		r := &v.Requests[i]
+		to := &v.Routes[r.Route]
+		if to.Want == lean.WantOrders && to.Address == c.Address && m.Answered(i) {
+			ids = append(ids, r.IDs...)
+		}
+	}
+	ids = ids[max(len(ids)-lookupsAtOnce, 0):]
+	lost, err := confirm(ctx, c, ids)
+	if err != nil {
+		return fmt.Errorf("look for acknowledged orders: %w", err)
+	}
+	k.asked += len(ids)
+	if lost > 0 {
+		k.out.Failure = cmp.Or(k.out.Failure, fmt.Sprintf("the node does not know %d of %d acknowledged "+
+			"orders of wallet %s", lost, len(ids), c.Address))
+	}
+	return nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -470,7 +552,7 @@ func (k *soaking) conclude() {
 			"ask for a lower rate", o.SigningWait, o.Seconds))
 	}
 	k.keep()
-	o.Drifts = drifts(o.Laps)
+	o.Drifts = drifts(o.Laps, k.Keys == nil)
 }
 
 // driftRules are the bounds of a soak: the last tenth may have so many times the first, and so much
@@ -480,20 +562,21 @@ var driftRules = []struct {
 	times, more float64
 	orders      float64 // more for each operation between the tenths
 	lap         float64 // more, shared by the operations of a lap
+	metrics     bool    // only the node's metrics tell
 	of          func(l *Lap) float64
 }{
-	{"memory, bytes", 1.25, 128 << 20, 400, 0, func(l *Lap) float64 { return known(l.Memory) }},
-	{"goroutines", 1.2, 50, 0, 0, func(l *Lap) float64 { return known(l.Goroutines) }},
-	{"open files", 1.2, 100, 0, 0, func(l *Lap) float64 { return known(l.Files) }},
-	{"corrected p50, µs", 2, 1000, 0, 0, func(l *Lap) float64 { return known(l.Corrected.P50) }},
-	{"corrected p99, µs", 3, 20_000, 0, 0, func(l *Lap) float64 { return known(l.Corrected.P99) }},
-	{"node's CPU, µs an operation", 1.5, 5, 0, 20_000, func(l *Lap) float64 {
+	{"memory, bytes", 1.25, 128 << 20, 400, 0, true, func(l *Lap) float64 { return known(l.Memory) }},
+	{"goroutines", 1.2, 50, 0, 0, true, func(l *Lap) float64 { return known(l.Goroutines) }},
+	{"open files", 1.2, 100, 0, 0, true, func(l *Lap) float64 { return known(l.Files) }},
+	{"corrected p50, µs", 2, 1000, 0, 0, false, func(l *Lap) float64 { return known(l.Corrected.P50) }},
+	{"corrected p99, µs", 3, 20_000, 0, 0, false, func(l *Lap) float64 { return known(l.Corrected.P99) }},
+	{"node's CPU, µs an operation", 1.5, 5, 0, 20_000, true, func(l *Lap) float64 {
 		if l.CPUMicros == nil {
 			return math.NaN()
 		}
 		return *l.CPUMicros
 	}},
-	{"disk, bytes", 1, 256 << 20, 3000, 0, func(l *Lap) float64 { return known(l.Disk) }},
+	{"disk, bytes", 1, 256 << 20, 3000, 0, true, func(l *Lap) float64 { return known(l.Disk) }},
 }
 
 // known is NaN for a figure that a lap does not have.
@@ -504,8 +587,9 @@ func known(v float64) float64 {
 	return v
 }
 
-// drifts compares the medians of the last tenth of the laps with those of the first.
-func drifts(laps []Lap) (list []Drift) {
+// drifts compares the medians of the last tenth of the laps with those of the first. metrics says
+// whether the run may ask for the node's.
+func drifts(laps []Lap, metrics bool) (list []Drift) {
 	n := len(laps) / 10
 	if n == 0 {
 		return nil
@@ -516,6 +600,9 @@ func drifts(laps []Lap) (list []Drift) {
 		between += laps[i].Done
 	}
 	for _, rule := range driftRules {
+		if rule.metrics && !metrics {
+			continue
+		}
 		d := Drift{Figure: rule.figure, First: medianOf(first, rule.of), Last: medianOf(last, rule.of)}
 		if math.IsNaN(d.First) || math.IsNaN(d.Last) {
 			list = append(list, Drift{Figure: rule.figure, Unknown: true})
@@ -557,6 +644,10 @@ func (k *soaking) check(ctx context.Context) error {
 	o := k.out
 	o.Checked = fmt.Sprintf("%d orders answered with 200 and success; the node is not ours to replay",
 		k.acked.count)
+	if k.Keys != nil {
+		o.Checked += fmt.Sprintf("; it tells their owners of each of %d of them that it was asked for; memory, "+
+			"files, disk and CPU are its operator's to see", k.asked)
+	}
 	if k.to.own == nil {
 		return nil
 	}

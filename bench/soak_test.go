@@ -3,6 +3,7 @@ package bench
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,7 +45,7 @@ func TestDrifts(t *testing.T) {
 			}
 		}, ""},
 	} {
-		s := &Soaked{Drifts: drifts(laps(c.differ))}
+		s := &Soaked{Drifts: drifts(laps(c.differ), true)}
 		err := s.Verdict()
 		if len(s.Drifts) != len(driftRules) || (err == nil) != (c.says == "") ||
 			err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n")) {
@@ -67,6 +68,14 @@ func TestPieces(t *testing.T) {
 		if got := s.piece(); got != c.want {
 			t.Errorf("%v at %.0f/s: pieces of %v, want %v", c.duration, c.rate, got, c.want)
 		}
+	}
+}
+
+// TestDriftsOfStrangers: who may not see the node's metrics is told of latencies alone.
+func TestDriftsOfStrangers(t *testing.T) {
+	list := drifts(slices.Repeat([]Lap{{Corrected: Latency{P50: 1, P99: 2}}}, 10), false)
+	if len(list) != 2 || !list[0].Held || list[1].Unknown || list[1].Last != 2 {
+		t.Errorf("%+v", list)
 	}
 }
 

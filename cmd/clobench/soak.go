@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"clobd/bench"
@@ -24,10 +23,10 @@ type soakCommand struct {
 	Admin       string        `help:"With --url: its admin listener, HOST:PORT."`
 	TokenFile   string        `help:"With --url: file with its admin token."`
 	Market      []string      `help:"With --url: the two token ids of the market to trade."`
+	Keys        string        `help:"With --url, instead of --admin and --token-file: file of private keys, 0x and 64 hex digits a line, whose wallets have funds. Their number bounds the connections."`
+	ChainID     uint64        `default:"80002" help:"Chain id of the signing domain of --keys."`
 	Thresholds  string        `help:"File with rules as 'corrected.p99 <= 20ms', one a line: exit code 1 if one is broken."`
-	JSON        string        `name:"json" help:"Write the report to this file, - for standard output."`
-	HTML        string        `name:"html" help:"Write the report as one page that opens offline to this file."`
-	Quiet       bool          `help:"No progress on standard error."`
+	outputs
 }
 
 // Run loads the node, prints the laps, and fails if it has drifted.
@@ -37,23 +36,23 @@ func (c *soakCommand) Run(ctx context.Context) error {
 	}
 	plan := runCommand{chosen: c.chosen, Level: "L3", Duration: c.Duration, Rounds: 1, Processes: 1,
 		Connections: c.Connections, Seed: c.Seed, Durability: c.Durability, Dir: c.Dir, URL: c.URL,
-		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Rate: c.Rate, Arrivals: c.Arrivals,
-		Thresholds: c.Thresholds}
+		Admin: c.Admin, TokenFile: c.TokenFile, Market: c.Market, Keys: c.Keys, ChainID: c.ChainID,
+		Rate: c.Rate, Arrivals: c.Arrivals, Thresholds: c.Thresholds}
 	r, err := plan.plan()
 	if err != nil {
 		return err
 	}
-	ticker := progressOn(os.Stderr)
-	if !c.Quiet {
-		r.Progress = ticker.Show
+	if err := c.check(); err != nil {
+		return err
 	}
+	ticker := c.ticker()
+	r.Progress = ticker.Progress()
 	report, err := bench.MeasureSoak(ctx, bench.Soak{Run: *r})
 	ticker.Done()
 	if err != nil {
 		return usage(err)
 	}
-	o := outputs{JSON: c.JSON, HTML: c.HTML}
-	if err := o.write(measured{report.WriteText, report}); err != nil {
+	if err := c.write(measured{report.WriteText, report}); err != nil {
 		return err
 	}
 	return report.Verdict()
