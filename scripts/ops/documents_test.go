@@ -22,8 +22,12 @@ func absent() map[string]string {
 		"clobd_tls_certificate_end_seconds":        "the node speaks no TLS: only its door with a certificate has one",
 		"clobd_limits_hit_total":                   "the node has no limits: its bots and the load share an address",
 		`clobd_http_requests_total{status=~"5.."}`: "every answer was of a node that is well",
+		clusterSeries:                              "the node is alone: members of a cluster have these, and judgeCluster looks at them",
 	}
 }
+
+// clusterSeries begins the names that only members of a cluster give.
+const clusterSeries = "clobd_cluster_"
 
 // exporter begins the names that node_exporter gives, and not the node.
 const exporter = "node_"
@@ -176,7 +180,7 @@ func seriesOf(expr string) []string { return aSeries.FindAllString(expr, -1) }
 
 func TestDashboards(t *testing.T) {
 	boards := readDashboards(t)
-	want := []string{"host", "order-path", "storage", "streams", "trading"}
+	want := []string{"cluster", "host", "order-path", "storage", "streams", "trading"}
 	if got := slices.Sorted(maps.Keys(boards)); !slices.Equal(got, want) {
 		t.Errorf("dashboards %v, want %v", got, want)
 	}
@@ -302,15 +306,7 @@ func TestMetrics(t *testing.T) {
 	n := newNode(t, build(t))
 	n.start(t)
 	n.load(t)
-	all := queries(t)
-	for _, r := range readRules(t) {
-		all = append(all, expression{r.name, r.expr})
-	}
-	for _, d := range readDashboards(t) {
-		for _, v := range d.Templating.List {
-			all = append(all, expression{d.UID + ", variable " + v.Name, v.Definition})
-		}
-	}
+	all := named(t)
 	var missing map[string]string
 	for end := time.Now().Add(2 * answerTime); time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
@@ -323,15 +319,26 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// named are the expressions of all documents, with those of variables.
+func named(t *testing.T) []expression {
+	t.Helper()
+	all := queries(t)
+	for _, r := range readRules(t) {
+		all = append(all, expression{r.name, r.expr})
+	}
+	for _, d := range readDashboards(t) {
+		for _, v := range d.Templating.List {
+			all = append(all, expression{d.UID + ", variable " + v.Name, v.Definition})
+		}
+	}
+	return all
+}
+
 // lacks returns the metrics that the node does not have, with where they are named.
 func (n *observed) lacks(t *testing.T, all []expression) map[string]string {
 	t.Helper()
-	has := map[string]bool{"up": true} // Prometheus' own
-	for line := range strings.Lines(n.get(t, "/metrics").body) {
-		name, _, _ := strings.Cut(line, " ")
-		name, _, _ = strings.Cut(name, "{")
-		has[name] = true
-	}
+	has := n.metrics(t)
+	has["up"] = true // Prometheus' own
 	missing := map[string]string{}
 	for _, e := range all {
 		for _, s := range seriesOf(e.text) {
@@ -342,4 +349,16 @@ func (n *observed) lacks(t *testing.T, all []expression) map[string]string {
 		}
 	}
 	return missing
+}
+
+// metrics are the names of the metrics that the node has.
+func (n *observed) metrics(t *testing.T) map[string]bool {
+	t.Helper()
+	has := map[string]bool{}
+	for line := range strings.Lines(n.get(t, "/metrics").body) {
+		name, _, _ := strings.Cut(line, " ")
+		name, _, _ = strings.Cut(name, "{")
+		has[name] = true
+	}
+	return has
 }

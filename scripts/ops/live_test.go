@@ -38,7 +38,7 @@ const demoToken = "3526311335437827596112775008519758640203978851331688932251716
 
 // TestLive lets a real Prometheus look at two real nodes. One is well, and must have all data and
 // no alert. The disk, the matcher and the index of the other one are stalled, its ring is filled,
-// and its door is attacked.
+// and its door is attacked. Then three more are a cluster, and lose their majority.
 func TestLive(t *testing.T) {
 	if os.Getenv(required) == "" {
 		t.Skip("SKIPPED: it takes a minute and a Prometheus: scripts/ops.sh runs it")
@@ -49,13 +49,15 @@ func TestLive(t *testing.T) {
 	ill.start(t)
 	machine := freePort(t)
 	run(t, tool(t, "prometheus-node-exporter"), []string{"--web.listen-address=" + machine})
-	w := watch(t, machine, well, ill)
+	members := newCluster(t, well.binary)
+	w := watch(t, machine, append(members, well, ill)...)
 	well.load(t)
 	t.Run("expressions", func(t *testing.T) { w.judge(t, well) })
 	t.Run("disk", func(t *testing.T) { w.stallDisk(t, ill, freeze) })
 	t.Run("matcher and ring", func(t *testing.T) { w.stallMatcher(t, ill) })
 	t.Run("index", func(t *testing.T) { w.stallIndex(t, ill) })
 	t.Run("door", func(t *testing.T) { w.attack(t, ill) })
+	t.Run("cluster", func(t *testing.T) { w.judgeCluster(t, members) })
 	for _, s := range w.fired(t, well) {
 		t.Errorf("%s was firing for the node that was well", s)
 	}

@@ -28,8 +28,10 @@ const (
 // observed is a node that Prometheus looks at: as built, with bots that trade.
 type observed struct {
 	binary, data  string
-	public, admin string // HOST:PORT
-	stall         string // the file whose presence stops the matcher, if the binary looks for it
+	public, admin string   // HOST:PORT
+	stall         string   // the file whose presence stops the matcher, if the binary looks for it
+	more          []string // flags
+	pid           int      // of its process
 }
 
 // build compiles the node, unless CLOBD_BINARY names one.
@@ -115,16 +117,28 @@ func newNode(t *testing.T, binary string) *observed {
 // the test ends.
 func (n *observed) start(t *testing.T) {
 	t.Helper()
+	n.launch(t)
+	n.await(t)
+}
+
+// launch is start, and does not wait.
+func (n *observed) launch(t *testing.T) {
+	t.Helper()
 	args := []string{"serve", "--demo", "--data", n.data, "--listen", n.public, "--admin", n.admin,
 		"--limits", "off", "--disk-ballast", "0", "--disk-reserve", "0"}
-	run(t, n.binary, args, stallFile+"="+n.stall)
+	n.pid = run(t, n.binary, append(args, n.more...), stallFile+"="+n.stall)
+}
+
+// await waits until the node takes orders.
+func (n *observed) await(t *testing.T) {
+	t.Helper()
 	within(t, startTime, "the node is ready", func() bool {
 		return n.get(t, "/readyz").status == http.StatusOK
 	})
 }
 
 // run starts a program and stops it when the test ends. It goes with the test if that is killed.
-func run(t *testing.T, program string, args []string, env ...string) {
+func run(t *testing.T, program string, args []string, env ...string) (pid int) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
@@ -148,6 +162,7 @@ func run(t *testing.T, program string, args []string, env ...string) {
 			t.Logf("%s said:\n%.4000s", filepath.Base(program), said)
 		}
 	})
+	return cmd.Process.Pid
 }
 
 // told is an answer.
