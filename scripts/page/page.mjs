@@ -53,6 +53,16 @@ async function check(width) {
 			.filter(e => !e.querySelector("small.name")?.textContent).length,
 		figures: document.querySelectorAll(".figures tr").length,
 		stages: [...document.querySelectorAll("#stages td:nth-child(2) span")].map(e => e.textContent),
+		unnamed: [...document.querySelectorAll("#stages tr")].filter(e =>
+			e.querySelector("small.name").textContent !== e.querySelector("th").title).length,
+		tight: [...document.querySelectorAll("#stages tr")].map(tr => {
+			const at = [...tr.querySelectorAll("td > span:first-child:not(.span)")]
+				.map(e => e.getBoundingClientRect());
+			return Math.min(...at.slice(1).map((r, i) => r.left - at[i].right));
+		}),
+		bars: [...document.querySelectorAll("#slow .bar")].map(e => e.getBoundingClientRect().width),
+		rest: getComputedStyle(document.querySelector("#legend .s9")).backgroundImage,
+		totals: [...document.querySelectorAll("#slow td:nth-child(2)")].map(e => e.textContent),
 		missing: [...document.querySelectorAll(".figures tr")].filter(e =>
 			e.querySelector("td").textContent === "–").map(e => e.querySelector("small.name").textContent),
 	}));
@@ -65,6 +75,13 @@ async function check(width) {
 	assert.ok(told.figures > 40, `${told.figures} figures`);
 	assert.equal(told.stages.length, 10);
 	assert.deepEqual(told.missing, [], "figures without a value");
+	assert.equal(told.unnamed, 0, "stages without the whole name of their metric");
+	assert.ok(Math.min(...told.tight) >= 6, "figures of a stage touch each other: " + told.tight);
+	assert.match(told.rest, /gradient/, "what is between the stages looks empty");
+	const most = number(told.totals[0]);
+	told.bars.forEach((width, i) => assert.ok(
+		Math.abs(width / told.bars[0] - number(told.totals[i]) / most) < 0.03,
+		`the bar of ${told.totals[i]} is ${width} px wide, that of ${told.totals[0]} ${told.bars[0]}`));
 	for (const median of told.stages) assert.match(median, /^[0-9.]+ [µm]?s$/);
 	await shoot(tab, `${width}-light`);
 	await paint(tab, "dark");

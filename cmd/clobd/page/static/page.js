@@ -168,10 +168,10 @@ function buildTiles() {
 }
 
 // row adds a row with a label and the name of its metric, and returns its cell.
-function row(body, label, name, shown = name) {
+function row(body, label, name) {
   const tr = make("tr"), th = make("th", label), td = make("td", "–");
   th.scope = "row";
-  th.append(nameOf(shown));
+  th.append(nameOf(name));
   th.title = name;
   tr.append(th, td);
   body.append(tr);
@@ -229,7 +229,7 @@ function counts(s, body, metrics) {
 function buildStages(stages) {
   for (const [label, name] of [...stages.map(s => [s, `clobd_stage_seconds{stage="${s}"}`]),
     ["POST /order, whole", orderPath]]) {
-    const tr = row($("stages"), label, name, name.replace(/^clobd_stage_seconds/, "")).parentNode, cells = [tr.lastChild, make("td"), make("td")];
+    const tr = row($("stages"), label, name).parentNode, cells = [tr.lastChild, make("td"), make("td")];
     const roomy = make("td", undefined, "roomy"), span = make("span", undefined, "span"), bar = make("i");
     tr.append(cells[1], cells[2], roomy);
     roomy.append(span);
@@ -258,10 +258,12 @@ function slowest(s) {
   const key = s.slowest.map(o => o.at + ":" + o.total).join();
   if ($("slow").dataset.key === key) return;
   $("slow").dataset.key = key;
+  const slowest = Math.max(...s.slowest.map(o => o.total)); // whose bar is as wide as its column
   $("slow").replaceChildren(...s.slowest.map(o => {
     const tr = make("tr"), stages = make("td"), bar = make("span", undefined, "bar");
     const rest = Math.max(o.total - o.stages.reduce((a, b) => a + b, 0), 0);
     const parts = [...o.stages, rest].map((took, i) => ({ took, i, name: s.stages[i] ?? "rest" }));
+    bar.style.width = 100 * o.total / slowest + "%";
     for (const p of parts) {
       const i = make("i", undefined, "s" + p.i);
       i.style.flexGrow = p.took;
