@@ -37,7 +37,7 @@ func TestSequenceShown(t *testing.T) {
 	first := n.head.Sequence
 	const writes = 30 // one page of orders has them all
 	// A read is told anew when somebody writes meanwhile, but only a few times: after each write the
-	// writer waits until the read of each reader has ended that was under way. Of two turns of a reader
+	// writer waits until each reader has ended the read that was under way. Of two turns of a reader
 	// the first may be from before the write, the second is not.
 	stop := make(chan struct{})
 	var turns []chan struct{}

@@ -7,8 +7,9 @@
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|LongKeyset|'
-one_goroutine+='BooksBound|IdleMarkets|Filter|PagesApart|RealFilters|RealMarketIDs|EventsPagination|'
-one_goroutine+='Offsets|DeepOffsets|CreatorOfBookLists|GzipBombs|ContractOnBorrowedMemory)$'
+one_goroutine+='BooksBound|IdleMarkets|Filter|PagesApart|RealFilters|RealMarketIDs|GzipBombs|'
+one_goroutine+='EventsPagination|Offsets|DeepOffsets|CreatorOfBookLists|'
+one_goroutine+='ContractOnBorrowedMemory)$'
 
 go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
 	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"

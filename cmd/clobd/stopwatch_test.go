@@ -17,7 +17,6 @@ import (
 
 // TestStages: orders that were placed are in the count of each stage of their path.
 func TestStages(t *testing.T) {
-	t.Parallel()
 	w := newWorldOf(t, 1, 1)
 	counts := func() map[string]float64 {
 		_, text := get(t, w.node.admin, "/metrics")
