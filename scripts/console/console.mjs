@@ -418,8 +418,8 @@ async function firstPaint() {
 		await context.close();
 	}
 	const median = (all, i) => all.map(a => a[i]).sort((a, b) => a - b)[3].toFixed(0);
-	log(`first paint of the market page: ${median(page, 0)} ms, its book: ${median(page, 1)} ms, of a ` +
-		`page of one word: ${median(word, 0)} ms (medians of 7, goal 500 ms)`);
+	log(`first paint of the market page: ${median(page, 0)} ms, its book: ${median(page, 1)} ms, ` +
+		`of a page of one word: ${median(word, 0)} ms (medians of 7, goal 500 ms)`);
 }
 
 // ends shows what the pages say of what is not there, and that the filters ask the node.
