@@ -1,7 +1,7 @@
 // Package papers keeps what a data folder needs to be that of a cluster's member: who it is, its
 // certificate with its key, and the authority that has signed the certificates of all members.
 //
-//	DATA/cluster/  member.json   name, id, address, ids of journal and cluster, members it was told of
+//	DATA/cluster/  member.json   name, id, address, ids of journal and cluster, members it had
 //	               node.pem      its certificate, which names cluster and member
 //	               node.key      the key of that
 //	               ca.pem        the authority of the cluster: nobody else is trusted
