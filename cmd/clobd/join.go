@@ -141,10 +141,19 @@ func (c *clusterRestore) Run(ctx context.Context) error {
 // agree tells what may be lost.
 func (c *clusterRestore) agree(who *papers.Passport, r *role.Remains) error {
 	at := func(t engine.Time) string {
+		if t == 0 {
+			return "the beginning"
+		}
 		return time.UnixMilli(int64(t)).UTC().Format("2006-01-02 15:04:05.000 UTC")
 	}
+	members := r.Members
+	if len(members) == 0 { // the log has not got as far
+		for _, n := range who.Members {
+			members = append(members, n.Name+"@"+n.Address)
+		}
+	}
 	fmt.Printf("%s of cluster %s, whose members were %s\n", who.Name, who.ClusterText(),
-		strings.Join(r.Members, " "))
+		strings.Join(members, " "))
 	fmt.Printf("kept: up to Sequence %d, of %s; entry %d of term %d is the last one here\n",
 		r.Head.Sequence, at(r.Head.Time), r.Last.Index, r.Last.Term)
 	fmt.Printf("known to be committed: up to Sequence %d, entry %d; this member knows of term %d\n",

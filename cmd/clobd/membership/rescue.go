@@ -73,7 +73,10 @@ func isOf(r *role.Remains, who *papers.Passport) bool {
 func (r *Rescue) found(j *journal.Journal, old *papers.Passport, remains *role.Remains) (
 	*papers.Passport, error) {
 	first := papers.Fellow{Name: orElse(r.Name, old.Name), Address: orElse(r.Address, old.Address),
-		ID: remains.Highest + 1}
+		ID: max(remains.Highest, old.ID) + 1}
+	for _, n := range old.Members { // its log may not have got as far as to name them
+		first.ID = max(first.ID, n.ID+1)
+	}
 	cluster := papers.NewClusterID()
 	authority, err := papers.NewAuthority(cluster)
 	if err != nil {
