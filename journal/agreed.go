@@ -126,8 +126,54 @@ func Enroll(j *Journal, words []Entry, b Ballot) (*Agreed, error) {
 		return nil, fmt.Errorf("enroll %s: not recovered, for reading only, or without syncs", j.Path)
 	}
 	a := newAgreed(j, j.head.Frame)
-	a.last, a.floor, a.commit = EntryID{a.Base, j.head.Epoch}, j.head, a.Base
-	batch := j.db.NewBatch()
+	if err := a.found(j.db.NewBatch(), j.head, words, b); err != nil {
+		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
+	}
+	if err := j.mark.close(); err != nil { // from now on Note writes it
+		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
+	}
+	j.mark, j.agreed = nil, a
+	return a, j.startMark(j.head)
+}
+
+// Refound makes j, which must be a member's journal and recovered, that of the first member of
+// another cluster, in one write. All its frames are kept, also those that nobody knows to be
+// committed, and are what comes before the words, as with Enroll. Nothing is left of the entries
+// and of the old ballot; the new one must have a later term. Only Close may be called afterwards.
+func Refound(j *Journal, words []Entry, b Ballot) error {
+	old := j.agreed
+	if old == nil || j.mark == nil {
+		return fmt.Errorf("found a cluster on %s: it is no member's, not recovered, or for reading only",
+			j.Path)
+	}
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	if b.Term <= max(old.ballot.Term, old.last.Term) {
+		return fmt.Errorf("found a cluster on %s: term %d is not behind term %d", j.Path, b.Term,
+			old.ballot.Term)
+	}
+	end := old.end()
+	a, batch := newAgreed(j, end.Frame), j.db.NewBatch()
+	err := errors.Join(
+		batch.DeleteRange(entryKey(spaceEntry, 0), []byte{spaceEntry + 1}, nil),
+		batch.DeleteRange(entryKey(spaceWords, 0), []byte{spaceWords + 1}, nil))
+	if err == nil {
+		err = a.found(batch, end, words, b)
+	}
+	if err != nil {
+		return fmt.Errorf("found a cluster on %s: %w", j.Path, err)
+	}
+	j.agreed = a // its ballot is behind the mark, whatever that promised: Close writes the new one
+	j.mark.mu.Lock()
+	j.mark.latest = Mark{j.ID, end.Frame, end.Sequence, end.Hash, a.promised()}
+	j.mark.mu.Unlock()
+	return nil
+}
+
+// found writes, in one batch, which it closes, that this member's log begins with the frames up to
+// head and goes on with words.
+func (a *Agreed) found(batch *pebble.Batch, head engine.Head, words []Entry, b Ballot) error {
+	a.last, a.floor, a.commit = EntryID{a.Base, head.Epoch}, head, a.Base
 	base := binary.BigEndian.AppendUint64(nil, a.Base)
 	err := errors.Join(batch.Set(metaKey(metaBase), base, nil), a.setBallot(batch, b))
 	for i := range words {
@@ -145,15 +191,8 @@ func Enroll(j *Journal, words []Entry, b Ballot) (*Agreed, error) {
 	if err == nil {
 		err = batch.Commit(pebble.Sync)
 	}
-	if err = errors.Join(err, batch.Close()); err != nil {
-		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
-	}
-	a.ballot, a.commit, a.count = b, max(b.Commit, a.Base), j.head.Frame
-	if err := j.mark.close(); err != nil { // from now on Note writes it
-		return nil, fmt.Errorf("enroll %s: %w", j.Path, err)
-	}
-	j.mark, j.agreed = nil, a
-	return a, j.startMark(j.head)
+	a.ballot, a.commit, a.count = b, max(b.Commit, a.Base), head.Frame
+	return errors.Join(err, batch.Close())
 }
 
 func newAgreed(j *Journal, base uint64) *Agreed {

@@ -232,6 +232,58 @@ func TestMemberCrashes(t *testing.T) {
 	}
 }
 
+// TestRefound: a member's journal becomes that of another cluster with all frames in it, and with
+// nothing else of the old log. A crash at once afterwards changes nothing.
+func TestRefound(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	j, a := member(t, fs, genesis)
+	m := newMaker(5)
+	settled(t, a, Ballot{2, 1, 1}, m.entry(2, 1), Entry{EntryID: EntryID{3, 2}}, m.entry(4, 2),
+		Entry{EntryID: EntryID{5, 2}, Kind: 2, Data: []byte("w")}, m.entry(6, 2))
+	committed(t, a, 4)
+	words := []Entry{{EntryID: EntryID{4, 2}, Kind: 1, Data: []byte("d")}}
+	if err := Refound(j, words, Ballot{Term: 2, Commit: 4}); err == nil {
+		t.Fatal("the term does not rise")
+	}
+	words[0].Term = 3
+	if err := Refound(j, words, Ballot{Term: 3, Commit: 4}); err != nil {
+		t.Fatal(err)
+	}
+	crashed := fs.CrashClone(vfs.CrashCloneCfg{})
+	shut(t, j)
+	for what, fs := range map[string]vfs.FS{"crashed": crashed, "closed": fs} {
+		j, a := member(t, fs)
+		all, err := a.Entries(1, a.Last().Index+1, 1<<30)
+		text := ""
+		for _, e := range all {
+			text += fmt.Sprintf("%d/%d/%d ", e.Index, e.Term, e.Kind)
+		}
+		if want := "1/1/0 2/2/0 3/2/0 4/3/1 "; err != nil || text != want {
+			t.Errorf("%s: %v %s", what, err, text)
+		}
+		if index, head := a.Committed(); index != 4 || head != m.head || j.Last() != 3 ||
+			a.Ballot() != (Ballot{3, 0, 4}) || a.Base != 3 {
+			t.Errorf("%s: entry %d, %+v, %+v", what, index, head, a.Ballot())
+		}
+		settled(t, a, Ballot{4, 1, 4}, Entry{EntryID: EntryID{5, 4}}, m.entry(6, 4))
+		committed(t, a, 6)
+		shut(t, j)
+		if j, a = member(t, fs); j.Last() != 4 || a.Last() != (EntryID{6, 4}) {
+			t.Errorf("%s: %d frames, %+v", what, j.Last(), a.Last())
+		}
+		shut(t, j)
+		m = newMaker(5)
+		m.entry(2, 1)
+		m.entry(4, 2)
+		m.entry(6, 2)
+	}
+	alone := open(t, Options{Dir: "alone", FS: fs, ID: 78})
+	if err := Refound(alone, words, Ballot{Term: 9, Commit: 4}); err == nil {
+		t.Error("the journal of a node that is alone")
+	}
+	shut(t, alone)
+}
+
 // TestMemberBehindCheckpoint: a checkpoint is of committed frames, even if neither ballot nor mark
 // say so yet.
 func TestMemberBehindCheckpoint(t *testing.T) {

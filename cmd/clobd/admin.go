@@ -48,6 +48,7 @@ func (n *node) adminServer() *http.Server {
 	})))
 	mux.HandleFunc("/cluster", membership{n}.clusterRoute)
 	mux.HandleFunc("/admin/cluster/step-down", guarded(n.posted(membership{n}.stepDownRoute)))
+	mux.HandleFunc("/admin/cluster/invite", guarded(n.posted(membership{n}.inviteRoute)))
 	for _, what := range []role.Change{role.Promote, role.Remove} {
 		mux.HandleFunc("/admin/cluster/"+string(what), guarded(n.posted(membership{n}.changeRoute(what))))
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +25,9 @@ import (
 
 type clusterCommand struct {
 	Init     clusterInit     `cmd:"" help:"Make a cluster: of a node's folder, new or used, and of new folders for the other members, all on this machine. Each folder can then be moved to its own machine, whole and before its first start."`
+	Invite   clusterInvite   `cmd:"" help:"Make a token with which a new member can join, once and within an hour, while the cluster runs. Ask the voter that has cluster/ca.key in its folder: the first one, unless you have copied it."`
+	Join     clusterJoin     `cmd:"" help:"Make the folder of a new member, with a token: it begins as a gateway, and clobd cluster promote gives it a vote."`
+	Restore  clusterRestore  `cmd:"" help:"When a majority is lost for good: make a new cluster of what one member has. Tells what may be lost."`
 	Status   clusterStatus   `cmd:"" help:"Print how a running member sees its cluster."`
 	StepDown clusterStepDown `cmd:"" help:"Let another voter lead, without a failed request: before an upgrade of the node that leads."`
 	Promote  clusterPromote  `cmd:"" help:"Give a gateway a vote, while the cluster runs. Ask the member that leads."`
@@ -49,19 +51,13 @@ func (c *clusterInit) Run(ctx context.Context) error {
 	if err := disk.MakeFolder(nil, first.Data); err != nil {
 		return fmt.Errorf("make data folder: %w", err)
 	}
-	found, err := first.masterSecrets()
+	secrets, err := first.secretFiles()
 	if err != nil {
 		return err
 	}
-	forget(found)
-	founding := &folders.Founding{All: all, Secrets: map[string][]byte{},
+	founding := &folders.Founding{All: all, Secrets: secrets,
 		Open:   func() (*journal.Journal, error) { return (&offline{Data: c.Data}).open(false) },
 		Others: func(data string) journal.Options { return (&offline{Data: data}).options(false) }}
-	for _, m := range masterFiles(filepath.Join(first.Data, masterName)) {
-		if founding.Secrets[filepath.Base(m.path)], err = os.ReadFile(m.path); err != nil {
-			return err
-		}
-	}
 	cluster, err := founding.Run(ctx)
 	if err != nil {
 		return failed(err)
@@ -144,10 +140,10 @@ func (n membership) readCluster(ctx context.Context) error {
 	}
 	who, secure, err := papers.Keep(n.Data, keep)
 	switch {
+	case exists(papers.Part(n.Data)) && (err == nil || errors.Is(err, papers.ErrNone)):
+		return cli.Hint(fmt.Errorf("%s is not made yet", papers.Folder(n.Data)),
+			"clobd cluster init, join or restore was interrupted: repeat it with the same words")
 	case errors.Is(err, papers.ErrNone):
-		if exists(papers.Part(n.Data)) {
-			return cli.Hint(err, "clobd cluster init was interrupted: repeat it with the same words")
-		}
 		return cli.Hint(err, "clobd cluster init makes a cluster of it")
 	case err != nil:
 		return err
@@ -158,6 +154,7 @@ func (n membership) readCluster(ctx context.Context) error {
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
 	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
+		Passport: who, Secrets: n.secretFiles,
 		Links: n.Demo, Settings: n.common, Known: who.Members, Led: n.ledNow,
 		Addresses:   map[string]string{name: address},
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
@@ -283,10 +280,6 @@ func (n membership) changeRoute(what role.Change) http.HandlerFunc {
 			tell(w, http.StatusOK, n.role.Standing())
 			return
 		}
-		hint := "clobd cluster status tells who is a member, and who leads"
-		if advised := new(cli.HintError); errors.As(err, &advised) {
-			hint = advised.Hint
-		}
-		tell(w, http.StatusConflict, problem{err.Error(), hint})
+		tellConflict(w, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -369,6 +370,19 @@ func TestClusterFolders(t *testing.T) {
 		if !strings.Contains(c.got, c.want) {
 			t.Errorf("not %q:\n%s", c.want, c.got)
 		}
+	}
+	passport := filepath.Join(data, "cluster", "member.json")
+	text, err := os.ReadFile(passport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := regexp.MustCompile(`"journal": ".`).ReplaceAll(text, []byte(`"journal": "x`))
+	if err := os.WriteFile(passport, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := serve("--cluster", "a@"+freeAddress(t)); !strings.Contains(said,
+		"the papers of a member whose cluster has the journal x") {
+		t.Errorf("the journal of another cluster: %s", said)
 	}
 	if info, err := os.Stat(filepath.Join(data, "cluster", "ca.key")); err != nil ||
 		info.Mode().Perm() != 0o600 {

@@ -31,6 +31,7 @@
 //
 // Reading order: main.go, serve.go, node.go (the life of a node), admin.go with symptoms.go,
 // catalog.go; stopwatch.go, blackbox.go; listen.go, harden.go, secret.go, masters.go; offline.go,
-// then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go; doctor.go. Commands
-// that only ask a node are in client/; what a browser sees is page/.
+// then verify.go, inspect.go with record.go, backup.go, restore.go, recover.go; doctor.go;
+// cluster.go, join.go (a cluster, and how its members change). Commands that only ask a node are in
+// client/; what a browser sees is page/.
 package main

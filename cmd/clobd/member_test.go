@@ -243,10 +243,9 @@ func TestClusterChange(t *testing.T) {
 	f.agree(t)
 	f.check(t)
 	removed.launch(t)
-	until(t, removed, "unready", func(r readiness) bool {
-		return !r.Ready && (strings.HasPrefix(r.Why, "no leader heard for ") ||
-			strings.Contains(r.Why, "no member"))
-	})
+	if said := expectEnd(t, removed); !strings.Contains(said, "removed from the cluster") {
+		t.Error(said)
+	}
 	if t.Failed() {
 		t.Log(f.logs())
 	}

@@ -221,6 +221,9 @@ const (
 // ErrChange is the error of a change of membership that cannot be made now.
 var ErrChange = errors.New("the members cannot be changed now")
 
+// ErrRemoved is the error of a change that would let a member come back.
+var ErrRemoved = errors.New("the member was removed")
+
 // Change proposes a change of one member. It takes effect when it is committed, and may be
 // forgotten if the leadership is lost before. Only a member that may append can propose one, once
 // the change before it is committed. Whether a learner has enough to be promoted is for the caller
@@ -257,6 +260,8 @@ func (c *Core) change(change *pb.ConfChange) error {
 	switch {
 	case what == AddLearner && (votes || learns):
 		return fmt.Errorf("%w: %d is a member", ErrChange, id)
+	case c.removed[id]:
+		return fmt.Errorf("%w: %d was removed, and no id is used again", ErrRemoved, id)
 	case what == Promote && !learns:
 		return fmt.Errorf("%w: %d is no learner", ErrChange, id)
 	case what == Remove && !votes && !learns:
@@ -490,6 +495,7 @@ type Standing struct {
 	Voters, Learners []uint64
 	Names            map[uint64]string // of members that said what they are called
 	Head             engine.Head       // of the frames committed
+	Highest          uint64            // id that a member has, or ever had
 }
 
 // Standing says how this member sees the cluster.
@@ -498,7 +504,19 @@ func (c *Core) Standing() Standing {
 	_, head := c.storage.agreed.Committed()
 	return Standing{ID: c.ID, Term: b.HardState.GetTerm(), Leader: b.Lead, Leads: c.leader,
 		Last: c.last, Applied: c.applied, Head: head, Voters: c.conf.GetVoters(),
-		Learners: c.conf.GetLearners(), Names: maps.Clone(c.names)}
+		Learners: c.conf.GetLearners(), Names: maps.Clone(c.names),
+		Highest: highestOf(c.conf, c.removed)}
+}
+
+// highestOf is the highest id among members and those who were.
+func highestOf(conf *pb.ConfState, removed map[uint64]bool) (highest uint64) {
+	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners()) {
+		highest = max(highest, id)
+	}
+	for id := range removed {
+		highest = max(highest, id)
+	}
+	return highest
 }
 
 // Successor is the voter that has most of the log, and has been heard of lately; 0: there is none.

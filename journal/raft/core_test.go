@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
 
@@ -135,8 +136,11 @@ func TestFounders(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.settle()
-	if v := s.cores[4].Standing(); len(v.Names) != 4 || len(v.Learners) != 1 {
+	if v := s.cores[4].Standing(); len(v.Names) != 4 || len(v.Learners) != 1 || v.Highest != 5 {
 		t.Errorf("after it was removed: %+v", v)
+	}
+	if err := s.cores[1].Admit(5, "i@u"); !errors.Is(err, ErrRemoved) {
+		t.Errorf("its id is used again: %v", err)
 	}
 }
 

@@ -35,10 +35,16 @@ type NetworkOptions struct {
 	Gone func(id uint64)
 	// Stream takes a connection that a member has opened with Dial, and closes it; nil: none is taken.
 	Stream func(from uint64, c net.Conn)
+	// Guest takes a connection of somebody who is no member yet, and closes it. It has one of the few
+	// places of those who have proved nothing, and a second to prove something; nil: none is taken.
+	Guest func(c net.Conn)
 	// Removed reports whether a member was removed: it is hung up, and not let in again; nil: none
 	// was. It must not wait.
 	Removed func(id uint64) bool
-	Log     *slog.Logger // not nil
+	// Farewell takes a connection that such a member has opened with Dial, and closes it. It has no
+	// place of a member, and a second; nil: it is not told why it is hung up.
+	Farewell func(from uint64, c net.Conn)
+	Log      *slog.Logger // not nil
 }
 
 // Network carries messages between members, on one connection in each direction between two of
@@ -66,6 +72,9 @@ type route struct {
 
 // streams is the protocol of connections that carry no messages, as TLS names it.
 const streams = "clobd-stream"
+
+// Guests is the protocol of connections of those who are no members yet: they have no certificate.
+const Guests = "clobd-join"
 
 const (
 	// queued bounds the messages that wait for a connection to one member.
@@ -255,6 +264,7 @@ func (n *Network) Serve(l net.Listener) error {
 	t := n.o.TLS.Clone()
 	t.ClientAuth, t.MinVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS13
 	t.NextProtos = []string{streams}
+	t.GetConfigForClient = n.forGuests
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -296,6 +306,18 @@ func (n *Network) Serve(l net.Listener) error {
 	}
 }
 
+// forGuests is the TLS of a connection from somebody who says that he is no member yet; nil: from
+// anybody else.
+func (n *Network) forGuests(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if n.o.Guest == nil || !slices.Equal(hello.SupportedProtos, []string{Guests}) {
+		return nil, nil
+	}
+	t := n.o.TLS.Clone()
+	t.ClientAuth, t.MinVersion, t.SessionTicketsDisabled = tls.NoClientCert, tls.VersionTLS13, true
+	t.NextProtos = []string{Guests}
+	return t, nil
+}
+
 // receive reads a member's messages. It takes those only that are from the member whom the
 // certificate names, and for this one.
 func (n *Network) receive(raw net.Conn, c *tls.Conn) error {
@@ -309,11 +331,22 @@ func (n *Network) receive(raw net.Conn, c *tls.Conn) error {
 		return err
 	}
 	state := c.ConnectionState()
+	if state.NegotiatedProtocol == Guests {
+		if err := c.SetDeadline(time.Now().Add(proofTime)); err != nil {
+			return err
+		}
+		n.o.Guest(c)
+		return nil
+	}
 	from := n.memberOf(state.PeerCertificates[0].DNSNames)
 	if from == 0 {
 		return errStranger
 	}
 	if err := n.prove(raw, from); err != nil {
+		if errors.Is(err, errRemoved) && state.NegotiatedProtocol == streams && n.o.Farewell != nil &&
+			c.SetDeadline(time.Now().Add(proofTime)) == nil {
+			n.o.Farewell(from, c)
+		}
 		return err
 	}
 	if state.NegotiatedProtocol == streams {

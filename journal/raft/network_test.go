@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"log/slog"
 	"math/big"
@@ -242,6 +243,82 @@ func TestStream(t *testing.T) {
 	if len(from) > 0 {
 		t.Errorf("member %d has a stream", <-from)
 	}
+}
+
+// TestGuests: who has no certificate gets a connection of its own kind, for a second, and none of
+// another kind. Who is to be a guest is not taken for a member.
+func TestGuests(t *testing.T) {
+	a, got := newAuthority(t), make(chan string, 10)
+	o := NetworkOptions{ID: 1, Cluster: clusterID, TLS: a.member(clusterID, 1),
+		Receive: func(*pb.Message) { got <- "message" },
+		Stream:  func(uint64, net.Conn) { got <- "stream" },
+		Guest: func(c net.Conn) {
+			_, err := io.Copy(c, c)
+			got <- fmt.Sprint(isTimeout(err))
+		}, Log: slog.New(slog.DiscardHandler)}
+	address := listen(t, NewNetwork(o))
+	dial := func(address string, protocols ...string) (*tls.Conn, error) {
+		return tls.Dial("tcp", address, &tls.Config{NextProtos: protocols, RootCAs: a.pool,
+			ServerName: MemberName(clusterID, 1)})
+	}
+	c, err := dial(address, Guests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	word := []byte("word")
+	if _, err := c.Write(word); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, word); err != nil || string(word) != "word" {
+		t.Errorf("%q %v", word, err)
+	}
+	if said := <-got; said != "true" { // it says no more
+		t.Error("a guest that is silent stays:", said)
+	}
+	other := o
+	other.Guest = nil
+	for what, try := range map[string]func() (*tls.Conn, error){
+		"as a member":         func() (*tls.Conn, error) { return dial(address) },
+		"for commands":        func() (*tls.Conn, error) { return dial(address, streams) },
+		"as two things":       func() (*tls.Conn, error) { return dial(address, Guests, streams) },
+		"where no guests are": func() (*tls.Conn, error) { return dial(listen(t, NewNetwork(other)), Guests) },
+	} {
+		c, err := try()
+		if err != nil {
+			continue
+		}
+		if err := c.SetReadDeadline(time.Now().Add(soon)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(word); err == nil || isTimeout(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+		c.Close()
+	}
+	if len(got) > 0 {
+		t.Errorf("a stranger's %s is taken", <-got)
+	}
+}
+
+// TestFarewell: a member that was removed is told so if it asks, and has no place of a member.
+func TestFarewell(t *testing.T) {
+	h := newHall(t)
+	h.n.o.Farewell = func(from uint64, c net.Conn) {
+		fmt.Fprintf(c, "%d", from)
+		c.Close()
+	}
+	h.removed.Store(true)
+	h.from.Route(1, h.address)
+	c, err := h.from.Dial(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if said, err := io.ReadAll(c); string(said) != "2" || err != nil {
+		t.Errorf("%q %v", said, err)
+	}
+	until(t, "it stays", func() bool { return h.count() == 0 })
 }
 
 // TestGone: gone is called when a machine refuses a connection, and not when it does not answer.

@@ -36,6 +36,9 @@ type admitted struct {
 // errStranger is the error of a connection from somebody who is no member.
 var errStranger = errors.New("the certificate is not that of the member who speaks")
 
+// errRemoved is the error of a connection from somebody who is no member any more.
+var errRemoved = errors.New("the member was removed")
+
 // keep adds a connection that this member has opened. If the Network is closed, keep closes it.
 func (n *Network) keep(c net.Conn) bool {
 	n.mu.Lock()
@@ -106,7 +109,7 @@ func (n *Network) end(of func(*admitted) bool) {
 // prove notes that a connection is that of a member.
 func (n *Network) prove(c net.Conn, id uint64) error {
 	if n.o.Removed != nil && n.o.Removed(id) {
-		return fmt.Errorf("%w: member %d was removed", errStranger, id)
+		return fmt.Errorf("%w: member %d", errRemoved, id)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,6 +1,7 @@
 package raft
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -93,6 +94,23 @@ func (s *storage) members(words []journal.Entry, commit uint64) error {
 		}
 	}
 	return nil
+}
+
+// Members are those that a member's journal names, as far as that is known to be committed, what
+// they are called, and the highest id that anybody ever had, also behind that.
+func Members(a *journal.Agreed) (conf *pb.ConfState, names map[uint64]string, highest uint64,
+	err error) {
+	s, err := newStorage(a)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	words, err := a.Words(s.last.Index)
+	for i := range words {
+		change, wrong := changeOf(words[i].Kind, words[i].Data)
+		err = errors.Join(err, wrong)
+		highest = max(highest, change.GetNodeId())
+	}
+	return s.conf, s.names, highest, err
 }
 
 // changed is the members after a change. One that makes no sense is an error.

@@ -283,7 +283,7 @@ func programs() []row {
 			}},
 		{pkg: "cmd/clobd/membership", ours: []string{"journal", "journal/disk", "cmd/clobd/papers",
 			"cmd/clobd/role", "cmd/cli"},
-			tests: []string{"engine"}},
+			tests: []string{"engine", "journal/raft"}},
 		{pkg: "cmd/clobd/doctor", ours: []string{"engine", "ingress/auth", "journal/disk", "api/wire/live"},
 			no: map[string]string{
 				"clobd/ingress": "it looks at a machine, whatever a node does there",

@@ -9,5 +9,10 @@
 // same founders. Before the one write it starts over, because nothing has happened yet, and then it
 // goes on. Nothing but cluster.part is ever removed.
 //
-// Read found.go.
+// A Joining makes its folder in the same way, with an empty journal and what the member gives that
+// has invited it; its key comes first, so that who has lost the answer asks again for the same. A
+// Rescue makes the journal of one member that of another cluster, in one write; the old papers get
+// another name.
+//
+// Read found.go, join.go, rescue.go.
 package membership

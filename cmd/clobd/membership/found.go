@@ -91,8 +91,8 @@ func (f *Founding) begin(ctx context.Context, j *journal.Journal) error {
 			}
 		}
 		who := &papers.Passport{Name: f.All[i].Name, ID: f.All[i].ID, Address: f.All[i].Address,
-			Members: f.fellows()}
-		if err := errors.Join(f.stop(), authority.Write(part, j.ID, who, i == 0)); err != nil {
+			Journal: papers.JournalID(j.ID), Members: f.fellows()}
+		if err := errors.Join(f.stop(), authority.Write(part, who, i == 0)); err != nil {
 			return fmt.Errorf("make the papers of %s: %w", f.All[i].Name, err)
 		}
 	}

@@ -1,12 +1,14 @@
 package papers
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -16,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +32,9 @@ type Passport struct {
 	ID      uint64 `json:"id"`
 	Address string `json:"address"`
 	Journal string `json:"journal"` // its id, in hex
+	// Cluster is the id of the cluster, in hex, which certificates name: that of the journal, but in a
+	// cluster that was restored.
+	Cluster string `json:"cluster,omitempty"`
 	// Members are those that this one was told of: it finds later ones in the journal.
 	Members []Fellow `json:"members"`
 }
@@ -98,43 +104,80 @@ func Folder(data string) string { return filepath.Join(data, folder) }
 // Part is the folder that becomes Folder.
 func Part(data string) string { return Folder(data) + ".part" }
 
-// JournalID is how a passport names a cluster.
+// JournalID is how a passport names a cluster or its journal.
 func JournalID(cluster uint64) string { return fmt.Sprintf("%016x", cluster) }
+
+// ClusterText is the id of the cluster, in hex.
+func (p *Passport) ClusterText() string { return cmp.Or(p.Cluster, p.Journal) }
+
+// ClusterID is the id of the cluster that certificates name.
+func (p *Passport) ClusterID() (uint64, error) { return number(p.ClusterText()) }
+
+// JournalNumber is the id of the journal that all members have.
+func (p *Passport) JournalNumber() (uint64, error) { return number(p.Journal) }
+
+func number(text string) (uint64, error) {
+	id, err := strconv.ParseUint(text, 16, 64)
+	if err != nil || id == 0 {
+		return 0, fmt.Errorf("%s does not say of which cluster it is: %q", identityName, text)
+	}
+	return id, nil
+}
+
+// NewClusterID draws the id of a cluster that is not that of its journal.
+func NewClusterID() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.BigEndian.Uint64(b[:]) | 1 // not 0
+}
 
 // Write makes the papers of a member in a folder. Only the one that begins the cluster keeps the
 // authority's key.
-func (a *Authority) Write(to string, cluster uint64, who *Passport, keep bool) error {
+func (a *Authority) Write(to string, who *Passport, keep bool) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
+	}
+	cert, err := a.certify(who, &key.PublicKey)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{certName: cert, rootName: a.pem}
+	if files[keyName], err = encodeKey(key); err == nil && keep {
+		files[rootKeyName], err = encodeKey(a.key)
+	}
+	if err != nil {
+		return err
+	}
+	if err := disk.MakeFolder(nil, to); err != nil {
+		return err
+	}
+	return put(to, files, who)
+}
+
+// certify makes a certificate for a member's key.
+func (a *Authority) certify(who *Passport, key *ecdsa.PublicKey) ([]byte, error) {
+	cluster, err := who.ClusterID()
+	if err != nil {
+		return nil, err
 	}
 	t := template("clobd " + who.Name)
 	t.DNSNames = []string{raft.MemberName(cluster, who.ID)}
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
-	der, err := x509.CreateCertificate(rand.Reader, t, a.root, &key.PublicKey, a.key)
-	if err != nil {
-		return err
-	}
-	own, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	who.Journal = JournalID(cluster)
+	der, err := x509.CreateCertificate(rand.Reader, t, a.root, key, a.key)
+	return encode("CERTIFICATE", der), err
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return encode("PRIVATE KEY", der), err
+}
+
+// put writes files of papers, and last member.json: now all is there.
+func put(to string, files map[string][]byte, who *Passport) error {
 	text, err := json.MarshalIndent(who, "", "  ")
 	if err != nil {
-		return err
-	}
-	files := map[string][]byte{certName: encode("CERTIFICATE", der), rootName: a.pem,
-		keyName: encode("PRIVATE KEY", own)}
-	if keep {
-		root, err := x509.MarshalPKCS8PrivateKey(a.key)
-		if err != nil {
-			return err
-		}
-		files[rootKeyName] = encode("PRIVATE KEY", root)
-	}
-	if err := disk.MakeFolder(nil, to); err != nil {
 		return err
 	}
 	for name, b := range files {
@@ -142,7 +185,7 @@ func (a *Authority) Write(to string, cluster uint64, who *Passport, keep bool) e
 			return err
 		}
 	}
-	err = Put(filepath.Join(to, identityName), append(text, '\n')) // last: now all is there
+	err = Put(filepath.Join(to, identityName), append(text, '\n'))
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), to))
 }
 
@@ -205,16 +248,38 @@ func Read(data string) (*Passport, *tls.Config, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("the certificate of a member: %w", err)
 	}
-	root, err := os.ReadFile(filepath.Join(from, rootName))
+	root, err := readRoot(from)
 	if err != nil {
 		return nil, nil, err
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(root) {
-		return nil, nil, fmt.Errorf("%s holds no certificate", filepath.Join(from, rootName))
-	}
+	pool.AddCert(root)
+	// Who joins knows no more of the authority than the hash in his token.
+	own.Certificate = append(own.Certificate, root.Raw)
 	return who, &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool,
 		MinVersion: tls.VersionTLS13}, nil
+}
+
+// readRoot reads the authority's certificate in a folder of papers.
+func readRoot(from string) (*x509.Certificate, error) {
+	file := filepath.Join(from, rootName)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return parseRoot(text, file)
+}
+
+func parseRoot(text []byte, file string) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	root, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return root, nil
 }
 
 // ReadPassport reads who is named by the papers in a folder. The error wraps ErrNone if there are

@@ -91,6 +91,11 @@ func (a *Alone) Change(context.Context, Change, string) error {
 	return errors.New("the node is alone: it has no members")
 }
 
+// Invite fails: there is no cluster.
+func (a *Alone) Invite(string) (*Invitation, error) {
+	return nil, errors.New("the node is alone: it has no members")
+}
+
 // Close drains the writer and stops the follower, which writes a last checkpoint before ctx ends.
 // Journal stays open for its readers.
 func (a *Alone) Close(ctx context.Context) error {

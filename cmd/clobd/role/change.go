@@ -32,7 +32,7 @@ func (m *Together) Change(ctx context.Context, what Change, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	if !m.Leads() {
-		return cli.Hint(errors.New("this node does not lead"), "ask the one that does: %s",
+		return cli.Hint(errNotLeading, "ask the one that does: %s",
 			m.called(m.leader.Load()))
 	}
 	m.look()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -37,6 +38,78 @@ func Found(ctx context.Context, j *journal.Journal, members []papers.Fellow) err
 		_, err = journal.Enroll(j, words, ballot)
 	}
 	return err
+}
+
+// Remains are what a member's folder knows of a cluster that has lost its majority.
+type Remains struct {
+	Members []string        // each as NAME@HOST:PORT
+	Highest uint64          // id that any of them ever had
+	Voters  []uint64        // ids
+	Term    uint64          // that the member knows of
+	Commit  uint64          // index of the last entry that it knows to be committed
+	Last    journal.EntryID // in its log
+	Agreed  engine.Head     // of the frames that are committed
+	Head    engine.Head     // of all frames
+	Unknown engine.Time     // of the first frame that is not known to be committed; 0: there is none
+}
+
+// Examine replays the journal of a member, also what is not known to be committed: that may have
+// been acknowledged all the same, and nobody was told that it did not happen.
+func Examine(ctx context.Context, j *journal.Journal) (*Remains, error) {
+	a := journal.Member(j)
+	if a == nil {
+		return nil, cli.Hint(fmt.Errorf("the journal in %s is that of no cluster", j.Dir),
+			"it needs no other members: start it without --cluster")
+	}
+	restored, err := j.Restore(ctx, Fresh)
+	if err != nil {
+		return nil, Advised(err)
+	}
+	conf, names, highest, err := raft.Members(a)
+	if err != nil {
+		return nil, Advised(err)
+	}
+	r := &Remains{Highest: highest, Voters: conf.GetVoters(), Term: a.Ballot().Term, Last: a.Last()}
+	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners()) {
+		r.Members = append(r.Members, names[id])
+	}
+	r.Commit, r.Agreed = a.Committed()
+	r.Head = r.Agreed
+	for i := r.Commit + 1; i <= r.Last.Index; i++ {
+		all, err := a.Entries(i, i+1, 1)
+		if err != nil {
+			return nil, Advised(err)
+		}
+		if all[0].Kind != 0 || len(all[0].Data) == 0 {
+			continue
+		}
+		var f engine.Frame
+		if err = engine.DecodeFrame(all[0].Data, &f); err == nil {
+			err = restored.State.Exchange.ApplyFrame(&f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("entry %d, which is not known to be committed: %w", i, err)
+		}
+		if r.Head = f.Head(); r.Unknown == 0 {
+			r.Unknown = f.Time
+		}
+	}
+	return r, nil
+}
+
+// Refound makes the journal that was examined that of a new cluster's first member, with all frames
+// in it. The journal is only closed afterwards.
+func (r *Remains) Refound(j *journal.Journal, first papers.Fellow) error {
+	words, ballot, err := raft.Found(r.Head, []raft.Founder{{ID: first.ID,
+		Name: first.Name + at + first.Address}})
+	if err != nil {
+		return err
+	}
+	ballot.Term = max(r.Term, r.Last.Term) + 1 // behind whatever this member has promised
+	for i := range words {
+		words[i].Term = ballot.Term
+	}
+	return journal.Refound(j, words, ballot)
 }
 
 // Follow makes an empty journal for a further member: it gets everything from the others.

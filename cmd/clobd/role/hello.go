@@ -1,17 +1,15 @@
 package role
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"clobd/cmd/clobd/papers"
 	"clobd/engine"
 )
 
@@ -25,15 +23,25 @@ type hello struct {
 	Asks bool `json:"asks,omitempty"`
 	// Settings are those that must be the same everywhere, as texts by their names.
 	Settings map[string]string `json:"settings"`
+	// Admits is whom the member that leads is to admit, as an answer of its own.
+	Admits *candidate `json:"admits,omitempty"`
 }
 
 // welcome is the answer to a hello: how the other member is.
 type welcome struct {
 	Refused  string          `json:"refused,omitempty"` // why it wants no more
+	Removed  bool            `json:"removed,omitempty"` // because the other one was removed
 	Leads    bool            `json:"leads,omitempty"`
 	Spare    bool            `json:"spare,omitempty"` // it could lead at once
 	Full     bool            `json:"full,omitempty"`  // its disk is
 	Sequence engine.Sequence `json:"sequence"`        // that it shows
+
+	// Of one who was to be admitted: whether that was done. If not, ids up to Taken were given before,
+	// or Member has its name or address, or Failed says why.
+	Admitted bool   `json:"admitted,omitempty"`
+	Taken    uint64 `json:"taken,omitempty"`
+	Member   string `json:"member,omitempty"`
+	Failed   string `json:"failed,omitempty"`
 }
 
 const (
@@ -43,45 +51,22 @@ const (
 	longestHello = 64 << 10
 )
 
-// say writes a hello or a welcome.
-func say(conn net.Conn, what any) error {
-	b, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...))
-	return err
-}
-
-// listen reads a hello or a welcome, and not a byte of what follows it.
-func listen(conn net.Conn, into any) error {
-	var size [4]byte
-	if _, err := io.ReadFull(conn, size[:]); err != nil {
-		return err
-	}
-	n := binary.LittleEndian.Uint32(size[:])
-	if n > longestHello {
-		return fmt.Errorf("a greeting of %d bytes", n)
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(conn, b); err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
-}
-
 // refusedError is the error of a member that wants nothing to do with this one.
-type refusedError struct{ by, why string }
+type refusedError struct {
+	by, why string
+	removed bool // because this one is no member any more
+}
 
 func (e *refusedError) Error() string { return fmt.Sprintf("%s refuses this node: %s", e.by, e.why) }
 
 // greet says hello on a connection that this member has opened.
 func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}), listen(conn, &w),
+		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}),
+		papers.Listen(conn, &w, longestHello),
 		conn.SetDeadline(time.Time{}))
 	if err == nil && w.Refused != "" {
-		err = &refusedError{m.called(to), w.Refused}
+		err = &refusedError{m.called(to), w.Refused, w.Removed}
 	}
 	return w, err
 }
@@ -99,7 +84,8 @@ func (m fellow) ask(to uint64) (w welcome, err error) {
 // answer answers the hello of another member, and reports whether Commands follow.
 func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	var h hello
-	err := errors.Join(conn.SetDeadline(time.Now().Add(greetTime)), listen(conn, &h))
+	err := errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
+		papers.Listen(conn, &h, longestHello))
 	if err != nil {
 		m.options.Log.Debug("no greeting", "node", m.called(from), "error", err)
 		return false
@@ -110,7 +96,11 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {
 		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
 	}
-	err = errors.Join(say(conn, &w), conn.SetDeadline(time.Time{}))
+	if h.Admits != nil && w.Refused == "" {
+		_ = conn.SetDeadline(time.Now().Add(papers.JoinTime)) // an error comes again with the answer
+		m.admits(from, h.Admits, &w)
+	}
+	err = errors.Join(papers.Say(conn, &w), conn.SetDeadline(time.Time{}))
 	return err == nil && w.Refused == "" && !h.Asks
 }
 

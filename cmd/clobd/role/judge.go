@@ -19,9 +19,6 @@ func (m fellow) serve(from uint64, c net.Conn) {
 	defer c.Close()
 	if !m.peer.Votes(from) && !m.peer.Learns(from) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
-		if m.peer.Removed(from) {
-			_ = say(c, &welcome{Refused: "it was removed from the cluster"})
-		}
 		return
 	}
 	if !m.answer(from, c) {

@@ -34,7 +34,8 @@ func TestLostBeforeItBegan(t *testing.T) {
 	}
 	failed := make(chan error, 8)
 	r, err := Recover(ctx, Options{Data: data, Metrics: prometheus.NewRegistry(),
-		Log: slog.New(slog.DiscardHandler), Cluster: &Cluster{Name: "a", ID: 1, Known: members},
+		Log: slog.New(slog.DiscardHandler), Cluster: &Cluster{Name: "a", ID: 1, Known: members,
+			Passport: &papers.Passport{Journal: papers.JournalID(j.ID)}},
 		Failed: func(_ string, err error) { failed <- err },
 		Torn:   func(_ string, _ uint64, cause any, _ []byte) { t.Error(cause) }})
 	if err != nil {

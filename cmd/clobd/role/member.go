@@ -27,6 +27,8 @@ type Cluster struct {
 	Name   string // of this member
 	ID     uint64
 	Listen string // where it takes connections of other members
+	// Passport says which cluster and journal the folder is for.
+	Passport *papers.Passport
 	// Known are the members that this one was told of when it joined: it finds the others in the
 	// journal. Addresses replace those of either, by name.
 	Known     []papers.Fellow
@@ -44,6 +46,8 @@ type Cluster struct {
 	// Settings are what all members must be started with, as texts by their names: a member that
 	// differs is refused by the others.
 	Settings func() map[string]string
+	// Secrets are the files with the secrets that all members have, by their names.
+	Secrets func() (map[string][]byte, error)
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
 	// Led is called when this member begins to lead. It must not wait.
@@ -69,6 +73,10 @@ type Together struct {
 	seen         atomic.Pointer[glimpse]
 	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
 	refusal      atomic.Pointer[string] // why the leader refuses this member; nil if it does not
+	removal      atomic.Pointer[string] // who says that it was removed; nil: nobody
+	book         papers.Invitations     // of the invitations that it has given
+	turned       atomic.Uint64          // how often somebody who wanted to join was not let in
+	warned       atomic.Int64           // when that was logged last, in unix nanoseconds
 	caught       atomic.Bool            // what is shown is no older than the start
 	goal         engine.Sequence        // that the leader showed when it was first asked; 0: never
 
@@ -162,19 +170,24 @@ func (m *Together) Start() error {
 		return cli.Hint(fmt.Errorf("listen for members: %w", err), "--cluster NAME@HOST:PORT names an "+
 			"address of this machine that is free")
 	}
-	m.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: m.Journal.ID, TLS: c.TLS,
+	cluster, err := c.Passport.ClusterID()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	m.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: cluster, TLS: c.TLS,
 		Receive:     fellow{m}.receive,
 		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
 		Gone:        func(id uint64) { m.peer.Gone(id) },
 		Removed:     func(id uint64) bool { return m.peer.Removed(id) },
-		Stream:      fellow{m}.serve, Log: o.Log})
+		Stream:      fellow{m}.serve, Guest: fellow{m}.guest,
+		Farewell: fellow{m}.bid, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
 		Lead: m.offer, Moved: m.move, Log: o.Log, Voters: c.told()})
 	if err != nil {
 		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
 	}
 	o.Metrics.MustRegister(m.metrics(m.counted.Load, m.term.Load)...)
-	o.Metrics.MustRegister(m.collectors()...)
+	o.Metrics.MustRegister(fellow{m}.collectors()...)
 	x, head := m.restored.State.Exchange, m.restored.Head
 	if err := m.follow(); err != nil {
 		return errors.Join(err, l.Close())
@@ -189,9 +202,10 @@ func (m *Together) Start() error {
 	m.joined.Go(func() { o.Failed("listen for members", m.network.Serve(l)) })
 	m.joined.Go(m.govern)
 	m.joined.Go(fellow{m}.carry)
-	m.joined.Go(m.route)
-	m.joined.Go(m.observe)
+	m.joined.Go(fellow{m}.route)
+	m.joined.Go(fellow{m}.observe)
 	m.joined.Go(fellow{m}.watchDisk)
+	m.joined.Go(fellow{m}.expelled)
 	return nil
 }
 

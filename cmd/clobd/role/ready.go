@@ -32,8 +32,10 @@ func (m fellow) age() time.Duration {
 
 // Unready says why this member should not be asked now; "" if it may be.
 func (m *Together) Unready() string {
-	if why := m.refusal.Load(); why != nil {
-		return *why
+	for _, why := range []*string{m.removal.Load(), m.refusal.Load()} {
+		if why != nil {
+			return *why
+		}
 	}
 	if age := (fellow{m}).age(); age > silence {
 		return fmt.Sprintf("no leader heard for %.0f s: what is shown may be as old", age.Seconds())
@@ -50,9 +52,14 @@ func (m *Together) Unready() string {
 func (m *Together) Await(ctx context.Context) error {
 	told := time.Now()
 	for until := (fellow{m}).catchUp; ctx.Err() == nil; {
+		if why := m.removal.Load(); why != nil {
+			return cli.Hint(errors.New(*why), hintRemoved)
+		}
 		reached, err := until()
 		var refused *refusedError
 		switch {
+		case errors.As(err, &refused) && refused.removed:
+			return cli.Hint(refused, hintRemoved)
 		case errors.As(err, &refused):
 			return cli.Hint(refused, "all members of a cluster are started with the same settings")
 		case reached:
@@ -78,6 +85,9 @@ func (m *Together) Await(ctx context.Context) error {
 	}
 	return nil
 }
+
+const hintRemoved = "no cluster takes this folder any more; clobd cluster invite and join let a " +
+	"new member in, in a new folder"
 
 // catchGap is the pause between two looks whether the leader is reached.
 const catchGap = 20 * time.Millisecond

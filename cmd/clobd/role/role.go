@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/papers"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/view"
@@ -82,6 +83,8 @@ type Play interface {
 	Warn(fingerprint [32]byte)
 	// Change changes one member of the cluster, if this node leads.
 	Change(ctx context.Context, what Change, name string) error
+	// Invite makes a token for a new member, NAME@HOST:PORT.
+	Invite(place string) (*Invitation, error)
 	// Close ends all that Start has started. The follower writes a last checkpoint before ctx ends.
 	// Journal stays open for its readers.
 	Close(ctx context.Context) error
@@ -144,6 +147,10 @@ func (o *Options) fits(j *journal.Journal) error {
 	case !member && o.Cluster != nil:
 		return cli.Hint(fmt.Errorf("the journal in %s is that of no cluster", o.Data),
 			"clobd cluster init makes a cluster of it")
+	case member && o.Cluster.Passport.Journal != papers.JournalID(j.ID):
+		return cli.Hint(fmt.Errorf("%s has the journal %016x, and the papers of a member whose cluster "+
+			"has the journal %s", o.Data, j.ID, o.Cluster.Passport.Journal), "put the journal of this "+
+			"member back; or let a new one join: clobd cluster invite and join")
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (m *Together) glimpse() *glimpse {
 }
 
 // observe looks again and again.
-func (m *Together) observe() {
+func (m fellow) observe() {
 	tick := time.NewTicker(observing)
 	defer tick.Stop()
 	for {
@@ -65,7 +65,7 @@ const at = "@"
 const routing = 250 * time.Millisecond
 
 // route keeps a way to each member.
-func (m *Together) route() {
+func (m fellow) route() {
 	known := map[uint64]Node{}
 	for _, n := range m.cluster.Known {
 		known[n.ID] = Node{Name: n.Name, ID: n.ID, Address: n.Address}
@@ -144,9 +144,9 @@ func (m *Together) Standing() *Standing {
 	return out
 }
 
-func (m *Together) collectors() []prometheus.Collector {
+func (m fellow) collectors() []prometheus.Collector {
 	const of disk.Subsystem = "cluster"
-	return []prometheus.Collector{m.latency, &others{m},
+	return []prometheus.Collector{m.latency, &others{m.Together},
 		of.Gauge("term", "The term that this node knows of.",
 			func() float64 { return float64(m.term.Load()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
@@ -169,7 +169,7 @@ func (m *Together) collectors() []prometheus.Collector {
 			return 0
 		}),
 		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
-			"be as old.", func() float64 { return fellow{m}.age().Seconds() }),
+			"be as old.", func() float64 { return m.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+
 			"and back.", func() float64 { return float64(m.client.Held()) }),
 	}
