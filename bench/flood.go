@@ -157,7 +157,7 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *volley) (
 	return out, posted, errors.Join(err, lapErr, ctx.Err())
 }
 
-// Verdict is nil if the figures of all rounds are the node's and not the generator's.
+// Verdict is nil if the medians are the node's and not the generator's.
 func (f *Flooded) Verdict() error { return blamed(f.Idle, f.Busy) }
 
 // WriteText prints the rounds and their ratio.

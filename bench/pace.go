@@ -43,15 +43,24 @@ func (p *Paced) blame(h Hiccup) {
 	p.ServiceMicros, p.Invalid = r.ServiceMicros, r.Invalid
 }
 
-// blamed is an error if the generator made the figures of one of the loads.
+// blamed is an error if the generator made the figures of every second load of a list or of more.
+// What is said of a list is a median of its loads.
 func blamed(lists ...[]Paced) error {
-	var all suspects
 	for _, list := range lists {
+		var late []string
 		for i := range list {
-			all.note(fmt.Sprintf("round %d at %.0f a second", i+1, list[i].Asked), list[i].Invalid)
+			if list[i].Invalid != "" {
+				late = append(late, fmt.Sprintf("round %d: %s", i+1, list[i].Invalid))
+			}
+		}
+		if len(late) == 0 {
+			continue
+		}
+		if err := mostly(fmt.Sprintf("%.0f a second", list[0].Asked), late, len(list)); err != nil {
+			return err
 		}
 	}
-	return all.verdict()
+	return nil
 }
 
 // String is the row of a table.

@@ -229,7 +229,7 @@ func (q *quoter) one(method string, body []byte) {
 	_ = q.Do(method, "/order", body, resp)
 }
 
-// Verdict is nil if the figures of all rounds are the node's and not the generator's.
+// Verdict is nil if the medians are the node's and not the generator's.
 func (s *Stalled) Verdict() error {
 	var loads [][]Paced
 	for i := range s.Parts {
