@@ -358,7 +358,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		a := healAnswer{}
 		switch {
 		case q.Goal:
-			a = m.howFar()
+			a = howFar(m)
 		default:
 			a.Supply, err = raft.Supply(m.Journal, q.Low, q.Omit)
 		}
@@ -378,7 +378,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 
 // howFar says how far the log of this member goes, if it leads. A member that heals gets no entries
 // of the term any more that are not in it.
-func (m fellow) howFar() (a healAnswer) {
+func howFar(m fellow) (a healAnswer) {
 	a.Leader = m.leader.Load()
 	m.mutex.Lock()
 	a.Address = m.names[a.Leader].Address
