@@ -20,9 +20,7 @@ func entryKey(space byte, index uint64) []byte {
 
 // setEntry writes an entry whose frame has that number, 0 if it is none.
 func setEntry(batch *pebble.Batch, e *Entry, frame uint64) error {
-	row := binary.BigEndian.AppendUint64(make([]byte, 0, rowSize), e.Term)
-	row = binary.BigEndian.AppendUint64(row, frame)
-	err := batch.Set(entryKey(spaceEntry, e.Index), row, nil)
+	err := setRow(batch, e.EntryID, frame)
 	switch {
 	case frame > 0:
 		key := frameKey(frame)
@@ -32,6 +30,12 @@ func setEntry(batch *pebble.Batch, e *Entry, frame uint64) error {
 		return errors.Join(err, batch.Set(entryKey(spaceWords, e.Index), words, nil))
 	}
 	return err
+}
+
+func setRow(batch *pebble.Batch, e EntryID, frame uint64) error {
+	row := binary.BigEndian.AppendUint64(make([]byte, 0, rowSize), e.Term)
+	row = binary.BigEndian.AppendUint64(row, frame)
+	return batch.Set(entryKey(spaceEntry, e.Index), row, nil)
 }
 
 func (a *Agreed) setBallot(batch *pebble.Batch, b Ballot) error {

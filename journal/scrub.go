@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 )
 
 // Scrubbed is what a Scrub has found.
@@ -22,6 +23,8 @@ type Scrubbed struct {
 	// how many there are.
 	Damages []string
 	Damaged int
+	// Journal is the first damage of the journal itself, nil if there is none: a member heals it.
+	Journal error
 }
 
 const mostDamages = 16
@@ -75,12 +78,17 @@ func Scrub(ctx context.Context, j *Journal, rate int64, parts ...Part) (*Scrubbe
 	defer j.gate.Leave()
 	s := &Scrubbed{Began: time.Now()}
 	if !j.Options.ReadOnly {
-		if err := j.guard.Flush(ctx, j.db); err != nil {
+		if err := j.guard.Flush(ctx, j.db); CanHeal(err) { // a compaction cannot read a table
+			s.broken(err)
+		} else if err != nil {
 			return nil, fmt.Errorf("write the live log's frames to tables: %w", err)
 		}
 	}
 	p := &pacer{ctx: ctx, rate: rate, began: s.Began}
 	err := s.frames(j, p)
+	if err == nil && j.agreed != nil {
+		err = s.entries(j.agreed, p)
+	}
 	good, bad := j.Checkpoints()
 	for _, why := range bad {
 		s.damage(why)
@@ -104,19 +112,27 @@ func (s *Scrubbed) damage(why error) {
 	}
 }
 
+// broken notes damage of the journal itself.
+func (s *Scrubbed) broken(why error) {
+	if s.Journal == nil {
+		s.Journal = disk.Damaged(why)
+	}
+	s.damage(why)
+}
+
 // frames reads the frames that there are now. A frame that cannot be read is passed over.
 func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 	last := j.latest.last()
 	it, err := j.db.NewIter(shown(j, 1))
 	if err != nil {
-		s.damage(fmt.Errorf("journal %s: %w", j.Path, err))
+		s.broken(fmt.Errorf("journal %s: %w", j.Path, err))
 		return nil
 	}
 	var f, before engine.Frame // before is the last good one, and reached the number of the last
 	reached := uint64(0)
 	var end engine.Head
 	wrong := func(no uint64, err error) {
-		s.damage(&Break{Frame: no, Key: frameText(no), Path: j.Path, Last: last, What: "damaged",
+		s.broken(&Break{Frame: no, Key: frameText(no), Path: j.Path, Last: last, What: "damaged",
 			Err: err})
 	}
 	for ok := it.First(); ok; ok = it.Next() {
@@ -133,7 +149,7 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 			err = errors.New("it does not follow the frame before it")
 		}
 		if no > reached+1 && no-1 > j.Hole {
-			s.damage(fmt.Errorf("journal %s: frames %d to %d are missing", j.Path, reached+1, no-1))
+			s.broken(fmt.Errorf("journal %s: frames %d to %d are missing", j.Path, reached+1, no-1))
 		}
 		reached = no
 		if err != nil {
@@ -154,6 +170,24 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 	} else if j.Options.ReadOnly { // nobody writes: its end is the end
 		if err := j.checkMark(end); err != nil && s.Damaged == 0 {
 			s.damage(err)
+		}
+	}
+	return nil
+}
+
+// entries reads what a member's journal says of the entries that are committed now.
+func (s *Scrubbed) entries(a *Agreed, p *pacer) error {
+	commit, _ := a.Committed()
+	for i := a.Base + 1; i <= commit; i++ {
+		r, err := a.row(i)
+		if err == nil && r.frame == 0 {
+			_, err = a.entry(i)
+		}
+		if err != nil {
+			s.broken(err)
+		}
+		if err := p.note(rowSize); err != nil {
+			return err
 		}
 	}
 	return nil

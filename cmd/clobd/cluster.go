@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -129,6 +130,7 @@ func (n membership) readCluster(ctx context.Context) error {
 	if err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("--cluster %w", err)}
 	}
+	var id uint64
 	keep := func(reload func() error) {
 		onHangup(ctx, func() {
 			if err := reload(); err != nil {
@@ -153,8 +155,11 @@ func (n membership) readCluster(ctx context.Context) error {
 	case n.Durability != "fsync":
 		return &cli.UsageError{Err: errors.New("a cluster's member needs --durability fsync")}
 	}
-	n.cluster = &role.Cluster{Name: name, ID: who.ID, Listen: address, TLS: secure, Faucet: n.faucet,
-		Passport: who, Secrets: n.secretFiles,
+	if _, err := fmt.Sscanf(who.Journal, "%x", &id); err != nil {
+		return fmt.Errorf("the papers of a member name the cluster %q: %w", who.Journal, err)
+	}
+	n.cluster = &role.Cluster{Name: name, ID: who.ID, Journal: id, Listen: address, TLS: secure,
+		Faucet: n.faucet, Passport: who, Secrets: n.secretFiles,
 		Links: n.Demo, Settings: n.common, Known: who.Members, Led: n.ledNow,
 		Addresses:   map[string]string{name: address},
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
@@ -206,6 +211,46 @@ func (n membership) common() map[string]string {
 	slices.Sort(domains)
 	return map[string]string{"--chain-id": fmt.Sprint(n.ChainID), "--faucet": n.faucet.String(),
 		"--demo": fmt.Sprint(n.Demo), "--limits": n.Limits, "exchanges": strings.Join(domains, " ")}
+}
+
+// damaged reports whether a member's next start makes a part anew.
+func (n membership) damaged() bool {
+	return role.Noted(n.Data, role.JournalPart) != nil || role.Noted(n.Data, role.IndexPart) != nil
+}
+
+// dropIndex lets a member make its index anew if a part of it was found to be damaged.
+func (n membership) dropIndex() error {
+	why := role.Noted(n.Data, role.IndexPart)
+	if why == nil || n.cluster == nil {
+		return nil
+	}
+	n.log.Warn("the index is made anew", "damage", why.Error())
+	if err := os.RemoveAll(filepath.Join(n.Data, "index")); err != nil {
+		return err
+	}
+	return role.Renewed(n.Data, role.IndexPart)
+}
+
+// scrubIndex reads the index.
+func (n membership) scrubIndex(note func(int) error) (err error) {
+	paced := error(nil)
+	err = n.index.Scrub(func(bytes int) error {
+		paced = note(bytes)
+		return paced
+	})
+	if err != nil && paced == nil {
+		n.role.Damaged(role.IndexPart, err)
+	}
+	return err
+}
+
+// heals notes how a member gets on that heals its journal.
+func (n membership) heals(how string) {
+	if n.healed.Store(true); how == "" {
+		n.healing.Store(nil)
+	} else {
+		n.healing.Store(&how)
+	}
 }
 
 // ledNow remembers that this node has begun to lead.

@@ -59,7 +59,9 @@ type node struct {
 	led      chan struct{} // has a token when this node has begun to lead
 	role     *role.Role
 	index    *history.Index
-	remade   atomic.Bool // the index has failed, and is made anew when it is opened again
+	remade   atomic.Bool            // the index has failed, and is made anew when it is opened again
+	healing  atomic.Pointer[string] // how a member gets on that heals its journal; nil: it does not
+	healed   atomic.Bool
 	space    *disk.Space
 	huge     atomic.Int64      // bytes in huge pages
 	unlisted bool              // markets wait for room on the disk
@@ -100,10 +102,16 @@ func runNode(ctx context.Context, s *settings) error {
 			led: make(chan struct{}, 1)}
 		n.watches = newStopwatches(n.metrics)
 		err := n.run(ctx)
-		if !n.remade.Load() || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case n.remade.Load():
+			s.log.Warn("the index is damaged: the node starts again and makes it anew", "error", err)
+		case n.cluster != nil && membership{n}.damaged() && (!n.healed.Load() || n.watchman.hasServed()):
+			s.log.Warn("something is damaged: the node starts again and makes it anew", "error", err)
+		default:
 			return err
 		}
-		s.log.Warn("the index is damaged: the node starts again and makes it anew", "error", err)
 	}
 }
 
@@ -277,10 +285,13 @@ func (n *node) recover(ctx context.Context) error {
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Full:     func() bool { return n.space.Status().State == disk.Full },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,
-		Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
+		Healing: membership{n}.heals, Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {
+		return err
+	}
+	if err := (membership{n}).dropIndex(); err != nil {
 		return err
 	}
 	n.index, err = history.Open(n.role.Journal, history.Options{Log: n.log,
@@ -292,6 +303,11 @@ func (n *node) recover(ctx context.Context) error {
 	go func() {
 		err := n.index.Run()
 		n.remade.Store(history.IsRemade(err))
+		if n.cluster != nil && journal.CanHeal(err) { // it could not read the journal
+			if e := role.NoteDamage(n.Data, role.JournalPart, err); e != nil {
+				n.log.Error("the next start does not know of the damage", "error", e)
+			}
+		}
 		n.fail("index", role.Advised(err))
 	}()
 	return n.role.Start()
@@ -345,8 +361,8 @@ func (n *node) begin(context.Context) error {
 		return err
 	}
 	noteEnd(n.role.Journal, n.log)
-	n.scrubber = newScrubber(n.role.Journal, n.log, catalogPart(n.Data),
-		n.index.Scrub)
+	n.scrubber = newScrubber(n.role.Journal, n.log, catalogPart(n.Data), membership{n}.scrubIndex)
+	n.scrubber.damaged = func(why error) { n.role.Damaged(role.JournalPart, why) }
 	n.metrics.MustRegister(n.scrubber.collectors()...)
 	err := n.beginCatalog()
 	if n.cluster != nil && role.Lost(err) { // another node leads, and lists

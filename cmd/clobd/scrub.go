@@ -39,6 +39,7 @@ const (
 type scrubber struct {
 	journal *journal.Journal
 	parts   []journal.Part // what else there is
+	damaged func(error)    // is told of damage of the journal itself; nil: nobody wants to know
 	log     *slog.Logger
 	life    context.Context // ends before the journal is closed
 	end     context.CancelFunc
@@ -108,6 +109,9 @@ func (s *scrubber) scrub(ctx context.Context) (*scrubNote, error) {
 	}
 	note := noteOfScrub(found)
 	s.keep(&scrubMemo{Since: time.Now(), Last: note})
+	if found.Journal != nil && s.damaged != nil {
+		s.damaged(found.Journal)
+	}
 	for _, what := range found.Damages {
 		s.log.Error("old data is damaged", "what", what, "hint", hintScrub)
 	}

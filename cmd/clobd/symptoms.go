@@ -65,7 +65,9 @@ func (w *watchman) look(now time.Time) symptoms {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.now, w.found = now, symptoms{[]symptom{}, []symptom{}}
-	if w.ready.Load() {
+	if how := w.healing.Load(); how != nil {
+		w.reason("clobd_cluster_healing", now, "healing: %s", *how)
+	} else if w.ready.Load() {
 		w.served = true
 		w.stalls()
 		w.orders()
@@ -88,6 +90,17 @@ func (w *watchman) look(now time.Time) symptoms {
 	}
 	w.since = since
 	return w.found
+}
+
+// hasServed reports whether the node was ever ready. A node that did not get as far as to have a
+// watchman never was.
+func (w *watchman) hasServed() bool {
+	if w == nil {
+		return false
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.served
 }
 
 func (w *watchman) reason(metric string, since time.Time, format string, args ...any) {

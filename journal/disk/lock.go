@@ -93,10 +93,27 @@ func (l *Lock) Held() error {
 }
 
 // Close gives the locks back.
-func (l *Lock) Close() error {
-	err := l.Pebble.Close()
+func (l *Lock) Close() (err error) {
+	if l.Pebble != nil {
+		err = l.Pebble.Close()
+	}
 	if l.folder != nil {
 		err = errors.Join(err, l.folder.Close())
+	}
+	l.Pebble, l.folder = nil, nil
+	return err
+}
+
+// Renew gives the locks back, and takes those of the folder that has the name now: this process has
+// put another one in its place. No database may be open with them. After an error nothing is held.
+func (l *Lock) Renew() error {
+	path := l.path
+	if err := l.Close(); err != nil {
+		return err
+	}
+	fresh, err := LockFolder(vfs.Default, path, false)
+	if err == nil {
+		*l = *fresh
 	}
 	return err
 }

@@ -134,13 +134,13 @@ func NewCore(o CoreOptions) (*Core, error) {
 
 // readTail computes the heads of the frames that may still be taken back.
 func (c *Core) readTail() (err error) {
-	if c.own, err = c.storage.Term(c.applied); err != nil {
+	if c.own, err = c.storage.term(c.applied); err != nil {
 		return err
 	}
 	_, head := c.storage.agreed.Committed()
 	heads := c.storage.agreed.Tail()
 	for i := c.applied + 1; i <= c.last; i++ {
-		term, err := c.storage.Term(i)
+		term, err := c.storage.term(i)
 		if err != nil {
 			return err
 		}
@@ -183,6 +183,12 @@ func sure(c *Core) bool { return c.leader && c.own == c.term }
 
 // Unreachable tells that messages to a member get lost.
 func (c *Core) Unreachable(id uint64) { c.raw.ReportUnreachable(id) }
+
+// Later is a message that tells another member of a term: if it leads in an earlier one, it leads
+// no more.
+func Later(from, to, term uint64) *Message {
+	return &pb.Message{Type: pb.MsgAppResp.Enum(), From: new(from), To: new(to), Term: new(term)}
+}
 
 // Forget tells that the process of a member is gone. If that one led, it leads no more for this
 // member, which then votes for others at once. Forget reports whether nobody leads now, and how
@@ -351,6 +357,9 @@ func (c *Core) gather() {
 // agreement do not fit.
 func (c *Core) Ready() (w Work, err error) {
 	c.gather()
+	if c.failed == nil && c.storage.unread != nil {
+		c.failed = fmt.Errorf("member %d: %w", c.ID, c.storage.unread)
+	}
 	w, c.work = c.work, Work{}
 	w.Read = c.storage.reads()
 	if c.lead == nil && c.failed == nil && c.mayLead() {

@@ -33,6 +33,7 @@ type storage struct {
 	chunks  [][]*pb.Entry
 	wanted  []uint64
 	reading map[uint64]bool
+	unread  error // why an old entry cannot be read; the Core's
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -185,8 +186,17 @@ func (s *storage) LastIndex() (uint64, error) {
 	return s.last.Index, nil
 }
 
-// Term is the term of an entry.
+// Term is the term of an entry. The library would panic at the error of a damaged journal. At this
+// one it does nothing that needs the entry, and the Core ends with the true one.
 func (s *storage) Term(index uint64) (uint64, error) {
+	term, err := s.term(index)
+	if err != nil && !errors.Is(err, raft.ErrUnavailable) {
+		s.unread, err = err, raft.ErrCompacted
+	}
+	return term, err
+}
+
+func (s *storage) term(index uint64) (uint64, error) {
 	s.mu.Lock()
 	last, e := s.last, s.look(index)
 	s.mu.Unlock()

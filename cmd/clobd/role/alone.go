@@ -86,6 +86,9 @@ func (a *Alone) StepDown(context.Context) error {
 // Warn does nothing: there is nobody else.
 func (a *Alone) Warn([32]byte) {}
 
+// Damaged does nothing: what is damaged has no copy elsewhere.
+func (a *Alone) Damaged(string, error) {}
+
 // Change fails: there is no cluster.
 func (a *Alone) Change(context.Context, Change, string) error {
 	return errors.New("the node is alone: it has no members")

@@ -21,6 +21,8 @@ type fellow struct{ *Together }
 type hello struct {
 	// Asks is true if the connection is only for the answer. Otherwise Commands follow.
 	Asks bool `json:"asks,omitempty"`
+	// Heals is true if this member's journal is damaged. Its questions follow.
+	Heals bool `json:"heals,omitempty"`
 	// Settings are those that must be the same everywhere, as texts by their names.
 	Settings map[string]string `json:"settings"`
 	// Admits is whom the member that leads is to admit, as an answer of its own.
@@ -101,6 +103,10 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 		m.admits(from, h.Admits, &w)
 	}
 	err = errors.Join(papers.Say(conn, &w), conn.SetDeadline(time.Time{}))
+	if err == nil && w.Refused == "" && h.Heals {
+		m.supply(from, conn)
+		return false
+	}
 	return err == nil && w.Refused == "" && !h.Asks
 }
 

@@ -19,14 +19,17 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/relay"
 	"clobd/ingress"
+	"clobd/journal"
 	"clobd/journal/raft"
 )
 
 // Cluster is what a member is told of its cluster.
 type Cluster struct {
-	Name   string // of this member
-	ID     uint64
-	Listen string // where it takes connections of other members
+	Name string // of this member
+	ID   uint64
+	// Journal is the ID of the cluster's journal.
+	Journal uint64
+	Listen  string // where it takes connections of other members
 	// Passport says which cluster and journal the folder is for.
 	Passport *papers.Passport
 	// Known are the members that this one was told of when it joined: it finds the others in the
@@ -71,6 +74,7 @@ type Together struct {
 	refused      sync.Map      // members that this one refuses, with the reason that was logged
 	moved        chan struct{} // has a token when who takes Commands may have changed
 	seen         atomic.Pointer[glimpse]
+	damaged      atomic.Bool            // the journal is, and heals soon
 	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
 	refusal      atomic.Pointer[string] // why the leader refuses this member; nil if it does not
 	removal      atomic.Pointer[string] // who says that it was removed; nil: nobody
@@ -143,6 +147,11 @@ func newTogether(c *Common) *Together {
 			Buckets: prometheus.ExponentialBuckets(0.000125, 2, 16)})}
 	failed, first := c.options.Failed, sync.OnceFunc(func() { close(m.broken) })
 	c.options.Failed = func(what string, err error) {
+		if err != nil && journal.CanHeal(err) && !m.damaged.Swap(true) {
+			if e := NoteDamage(c.options.Data, JournalPart, err); e != nil {
+				c.options.Log.Error("the next start does not know of the damage", "error", e)
+			}
+		}
 		failed(what, err)
 		if err != nil {
 			first()

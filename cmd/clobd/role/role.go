@@ -44,7 +44,10 @@ type Options struct {
 	Spent func(*sequencer.Spent)
 	// Failed gets the error that ended the writer, the follower or the membership, or nil when that
 	// ended in order.
-	Failed  func(what string, err error)
+	Failed func(what string, err error)
+	// Healing is told how a member gets on that heals its journal, "" at the end; only a cluster's
+	// member needs it.
+	Healing func(how string)
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
 
@@ -81,6 +84,9 @@ type Play interface {
 	StepDown(ctx context.Context) error
 	// Warn tells the other nodes the fingerprint of a Command that made the engine panic on this one.
 	Warn(fingerprint [32]byte)
+	// Damaged tells of damage of an old part of the journal or the index: a cluster's member makes it
+	// anew.
+	Damaged(part string, why error)
 	// Change changes one member of the cluster, if this node leads.
 	Change(ctx context.Context, what Change, name string) error
 	// Invite makes a token for a new member, NAME@HOST:PORT.
@@ -106,8 +112,35 @@ type Common struct {
 
 // Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
 // returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
-// ends, the error is that of ctx, and nothing was written.
+// ends, the error is that of ctx, and nothing was written. A member whose journal is damaged heals
+// it first.
 func Recover(ctx context.Context, o Options) (*Role, error) {
+	if o.Cluster == nil {
+		return open(ctx, o)
+	}
+	p := &patient{Options: &o}
+	o.Metrics.MustRegister(p.collectors()...)
+	why, r := Noted(o.Data, JournalPart), (*Role)(nil)
+	if why == nil {
+		var err error
+		if r, err = open(ctx, o); err == nil || ctx.Err() != nil || !journal.CanHeal(err) {
+			return r, err
+		}
+		why = err
+		if r != nil {
+			if err := r.Journal.Close(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := p.heal(ctx, why); err != nil {
+		return nil, err
+	}
+	return open(ctx, o)
+}
+
+// open opens and restores the journal as it is.
+func open(ctx context.Context, o Options) (*Role, error) {
 	a := &Common{options: o, began: time.Now()}
 	var err error
 	a.Journal, err = journal.Open(journal.Options{Dir: o.Data, Async: o.Async, Log: o.Log,
@@ -122,7 +155,6 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	if err := o.fits(a.Journal); err != nil {
 		return r, err
 	}
-	o.Metrics.MustRegister(a.Journal.Collectors()...)
 	a.restored, err = a.Journal.Restore(ctx, func() *journal.State {
 		var s *journal.State
 		s, a.Board = NewState() // the last one made is the one that is used
@@ -133,6 +165,7 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	} else if err != nil {
 		return r, Advised(err)
 	}
+	o.Metrics.MustRegister(a.Journal.Collectors()...)
 	a.Board.Show()
 	return r, nil
 }
@@ -194,17 +227,29 @@ func (a *Common) follow() (err error) {
 	return nil
 }
 
+// rephrased is an error in other words.
+type rephrased struct {
+	text string
+	err  error
+}
+
+// Error is the words.
+func (r *rephrased) Error() string { return r.text }
+
+// Unwrap gives the error.
+func (r *rephrased) Unwrap() error { return r.err }
+
 // Advised adds a hint to an error of the journal or the index that has advice for the operator, and
 // makes a BrokenError of damage. It returns any other error, or nil, as it is.
 func Advised(err error) error {
-	advice := journal.Advice(err)
-	if advice == "" { // or no error
+	advice, done := journal.Advice(err), new(rephrased)
+	if advice == "" || errors.As(err, &done) { // or no error
 		return err
 	}
 	var locked *disk.LockedError
 	text := strings.Replace(err.Error(), "; "+advice, "", 1)
 	// Pebble adds this line to an error without details.
-	what := errors.New(strings.ReplaceAll(text, "\n<corruption detail carrier>", ""))
+	what := &rephrased{strings.ReplaceAll(text, "\n<corruption detail carrier>", ""), err}
 	switch {
 	case journal.IsDamage(err):
 		return &cli.BrokenError{Err: cli.Hint(what, "%s", advice)}

@@ -40,12 +40,18 @@ const (
 	// StaleCancel answers a cancel that finds nothing from the leader's own state, without asking
 	// whether it still leads.
 	StaleCancel = "stale-cancel"
+	// BlindHeal makes a damaged journal anew of all that any other member has, committed or not.
+	BlindHeal = "blind-heal"
+	// ForgetfulHeal makes it anew of what any other member knows to be committed, and forgets what
+	// this one has answered for since.
+	ForgetfulHeal = "forgetful-heal"
 )
 
 // ClusterSabotages are all of them.
 func ClusterSabotages() []string {
 	return []string{EarlyCommit, EarlyAnswer, UnsyncedVote, ForgottenVote, KeptTail, LostAck,
-		TwiceTaken, OwnClock, EarlyRead, OldDisk, Impostor, StaleCancel}
+		TwiceTaken, OwnClock, EarlyRead, OldDisk, Impostor, StaleCancel, BlindHeal,
+		ForgetfulHeal}
 }
 
 // ClusterOptions define a run of a cluster. The same options give the same run. Only one run can be
@@ -73,6 +79,10 @@ type ClusterResult struct {
 	Pauses       int
 	Replaced     int // entries taken back
 	Flips        int
+	Healed       int // journals that were made anew
+	Own          int // frames of those that were found in the damaged files
+	Fetched      int // and that others gave
+	Interrupted  int // times that a member died while it healed
 	Joined       int // members that came later
 	Lies         int // of a gateway
 	Digest       engine.Digest
@@ -83,9 +93,9 @@ type ClusterResult struct {
 func (r *ClusterResult) String() string {
 	return fmt.Sprintf("%d members, %d events, %d commands in %d frames, %d acknowledged, %d unknown, "+
 		"%d fills, %d terms, %d crashes (%d torn), %d cuts, %d pauses, %d entries replaced, %d flips, "+
-		"%d joined, %d lies, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
+		"%d healed (%d frames of their own, %d of others, %d times interrupted), %d joined, %d lies, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
 		r.Acknowledged, r.Unknown, r.Trades, r.Terms, r.Crashes, r.Torn, r.Cuts, r.Pauses, r.Replaced,
-		r.Flips, r.Joined, r.Lies, uint64(r.Digest), r.Trace)
+		r.Flips, r.Healed, r.Own, r.Fetched, r.Interrupted, r.Joined, r.Lies, uint64(r.Digest), r.Trace)
 }
 
 // cluster is one run. What its callers, its witness and its trace are, a node that is alone has,

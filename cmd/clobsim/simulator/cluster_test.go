@@ -35,15 +35,20 @@ func TestCluster(t *testing.T) {
 		sum.Replaced += r.Replaced
 		sum.Flips += r.Flips
 		sum.Joined += r.Joined
+		sum.Healed += r.Healed
+		sum.Own += r.Own
+		sum.Fetched += r.Fetched
+		sum.Interrupted += r.Interrupted
 		sum.Lies += r.Lies
 	}
 	t.Logf("figures: seeds=%d events=%d frames=%d acknowledged=%d unknown=%d terms=%d crashes=%d "+
-		"torn=%d cuts=%d pauses=%d replaced=%d flips=%d joined=%d lies=%d", runs, sum.Events, sum.Frames,
+		"torn=%d cuts=%d pauses=%d replaced=%d flips=%d healed=%d own=%d fetched=%d interrupted=%d "+
+		"joined=%d lies=%d", runs, sum.Events, sum.Frames,
 		sum.Acknowledged, sum.Unknown, sum.Terms, sum.Crashes, sum.Torn, sum.Cuts, sum.Pauses,
-		sum.Replaced, sum.Flips, sum.Joined, sum.Lies)
+		sum.Replaced, sum.Flips, sum.Healed, sum.Own, sum.Fetched, sum.Interrupted, sum.Joined, sum.Lies)
 	least := min(sum.Frames/1000, sum.Acknowledged/1000, sum.Unknown/100, sum.Trades/100,
 		sum.Terms/50, sum.Crashes/50, sum.Torn, sum.Cuts/50, sum.Pauses/20, sum.Replaced,
-		sum.Flips/5, sum.Joined/5, sum.Lies/50)
+		sum.Flips/5, sum.Healed/5, sum.Own, sum.Fetched, sum.Interrupted, sum.Joined/5, sum.Lies/50)
 	if runs >= 40 && least == 0 {
 		t.Errorf("something hardly happens: %s", sum.String())
 	}
@@ -75,9 +80,9 @@ func TestClusterRepeats(t *testing.T) {
 // TestClusterSabotage: each mistake that can be built in is found by a seed that is known to find
 // it, or by one of many if the program has changed what happens in a run.
 func TestClusterSabotage(t *testing.T) {
-	known := map[string]uint64{EarlyCommit: 6, EarlyAnswer: 10, UnsyncedVote: 26, ForgottenVote: 123,
+	known := map[string]uint64{EarlyCommit: 6, EarlyAnswer: 10, UnsyncedVote: 96, ForgottenVote: 123,
 		KeptTail: 9, LostAck: 1, TwiceTaken: 0, OwnClock: 5, EarlyRead: 9, OldDisk: 0,
-		Impostor: 10, StaleCancel: 219}
+		Impostor: 10, StaleCancel: 219, BlindHeal: 134, ForgetfulHeal: 63}
 	for _, sabotage := range ClusterSabotages() {
 		seeds := []uint64{known[sabotage]}
 		for seed := range uint64(500) {

@@ -20,8 +20,10 @@ import (
 type seat struct {
 	c        *cluster
 	id       uint64
-	replaced uint64   // the member that sat here before, while the change is not complete; 0: none
-	told     []uint64 // the voters when it sat down
+	replaced uint64       // the member that sat here before, while the change is not complete; 0: none
+	told     []uint64     // the voters when it sat down
+	damaged  bool         // its journal has to be made anew before it starts
+	goal     journal.Goal // how far, as a leader has said since
 	fs       *vfs.MemFS
 	old      *vfs.MemFS // the disk as it once was, for OldDisk
 	up       bool
@@ -82,7 +84,7 @@ func (c *cluster) begin() {
 
 // format gives the seat a new disk with the journal of a member.
 func (s *seat) format(words []journal.Entry, b journal.Ballot) {
-	s.fs, s.old = vfs.NewCrashableMem(), nil
+	s.fs, s.old, s.damaged, s.goal = vfs.NewCrashableMem(), nil, false, journal.Goal{}
 	j, err := s.open(nil)
 	if err == nil {
 		_, err = journal.Enroll(j, words, b)
@@ -107,13 +109,16 @@ func (s *seat) open(each func(*engine.Frame) error) (*journal.Journal, error) {
 	return j, nil
 }
 
-// start begins a process. A member whose journal is damaged does not start: another one will take
-// its place.
+// start begins a process. A member whose journal is damaged heals first.
 func (s *seat) start() {
+	if s.damaged {
+		return // heal starts it
+	}
 	if err := s.boot(); err != nil {
 		s.c.check(errors.Is(err, errDamaged), "member %d: %v", s.id, err)
 		s.c.say("member %d is damaged", s.id)
-		s.replace()
+		s.damaged = true
+		s.c.after(1_000+s.c.dice.Int64N(50_000), s.heal)
 	}
 }
 
