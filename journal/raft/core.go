@@ -46,6 +46,7 @@ type Core struct {
 
 	lead      *Lead // nil: this member may not append
 	leader    bool
+	abstains  bool   // it begins no election
 	leads     uint64 // the member that leads, 0 if none is known
 	term      uint64
 	last      uint64 // index of the last entry handed out to be written
@@ -154,11 +155,19 @@ func (c *Core) readTail() (err error) {
 
 // Tick tells that time passes.
 func (c *Core) Tick() {
-	c.guard.ticks++
-	c.guard.asks = 0
-	c.raw.Tick()
+	c.guard.tick()
+	c.storage.ticks++
+	if c.abstains && !c.leader && len(c.conf.GetVoters()) > 1 {
+		c.raw.TickQuiesced() // the last leader's time runs out as ever, and no election begins here
+	} else {
+		c.raw.Tick()
+	}
 	c.asks.tick(c)
 }
+
+// Abstain says whether this voter begins no election and takes over from nobody, as one that is not
+// to lead. It votes as ever. The only voter leads in any case.
+func (c *Core) Abstain(yes bool) { c.abstains = yes }
 
 // Step takes a message of another member, whom the caller knows for sure. What that one may not
 // say, and what cannot be, is dropped.
@@ -169,11 +178,14 @@ func (c *Core) Step(m *pb.Message) {
 		c.refuse(m, why)
 	case m.GetType() == pb.MsgSnap: // introduce was all
 	case m.GetType() == pb.MsgReadIndex && !sure(c): // asked again in some ticks
+	case m.GetType() == pb.MsgTimeoutNow && c.abstains: // who leads goes on
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
 		}
+		c.storage.asker = m.GetFrom()
 		_ = c.raw.Step(c.ahead(m)) // its errors are of messages that count for nothing
+		c.storage.asker = 0
 	}
 }
 
@@ -203,7 +215,7 @@ func (c *Core) Forget(id uint64) (before int, leaderless bool) {
 
 // Campaign begins an election, unless a leader is known.
 func (c *Core) Campaign() {
-	if c.raw.BasicStatus().Lead == raft.None {
+	if c.raw.BasicStatus().Lead == raft.None && !c.abstains {
 		_ = c.raw.Campaign()
 	}
 }
