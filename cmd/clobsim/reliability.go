@@ -142,6 +142,10 @@ func clusterItems() []item {
 			folder: "./cmd/clobd", test: "TestClusterKill", size: 100},
 		{name: "cluster-hand-over", what: "the lead is handed over, on request and by SIGTERM",
 			folder: "./cmd/clobd", test: "TestClusterHandOver", size: 50},
+		{name: "cluster-histories", what: "answers of all nodes under kills and pauses are linearizable",
+			folder: "./cmd/clobd", test: "TestClusterHistories", size: 200},
+		{name: "cluster-reads", what: "a gateway beside a leader that is cut off; who is to lead",
+			folder: "./cmd/clobd", test: "TestClusterCutOff|TestClusterPriority"},
 	}
 }
 
