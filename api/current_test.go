@@ -21,11 +21,13 @@ func (n *node) current(target string) (ctx *fasthttp.RequestCtx, may bool) {
 	return ctx, n.handler.Current(ctx)
 }
 
-// TestCurrentWords: what a query may ask for, and how each family is told that it asks for something
-// else. What is asked for is no parameter of the route behind.
+// TestCurrentWords: what a query may ask for, and how each family is told that it asks for
+// something else. What is asked for is no parameter of the route behind.
 func TestCurrentWords(t *testing.T) {
 	n, _, _ := listedNode(t)
 	shown := n.head.Sequence
+	const badWord, badNumber = `{"error":"Invalid consistency","code":"bad_payload"`,
+		`{"error":"Invalid min_seq","code":"bad_payload"`
 	for target, want := range map[string]string{
 		"/book?token_id=10": "",
 		"/book":             "",
@@ -33,12 +35,12 @@ func TestCurrentWords(t *testing.T) {
 		fmt.Sprintf("/book?min_seq=%d&token_id=10", shown):  "",
 		"/book?token_id=10&consistency=linearizable":        "",
 		"/value?user=0x1&min%5Fseq=1&consistency=x":         `{"error":"bad_payload: Invalid consistency`,
-		"/book?consistency=Linearizable":                    `{"error":"Invalid consistency","code":"bad_payload"`,
-		"/data/orders?consistency=eventual":                 `{"error":"Invalid consistency","code":"bad_payload"`,
+		"/book?consistency=Linearizable":                    badWord,
+		"/data/orders?consistency=eventual":                 badWord,
 		"/events?min_seq=-1":                                `{"type":"bad request","error":"Invalid min_seq"`,
-		"/book?min_seq=1e3":                                 `{"error":"Invalid min_seq","code":"bad_payload"`,
-		"/book?min_seq=18446744073709551616":                `{"error":"Invalid min_seq","code":"bad_payload"`,
-		"/book?min_seq=%201":                                `{"error":"Invalid min_seq","code":"bad_payload"`,
+		"/book?min_seq=1e3":                                 badNumber,
+		"/book?min_seq=18446744073709551616":                badNumber,
+		"/book?min_seq=%201":                                badNumber,
 		"/positions?min_seq=1&consistency=linearizable&x=1": "",
 	} {
 		ctx, may := n.current(target)
@@ -70,7 +72,8 @@ func TestMinSequence(t *testing.T) {
 	next := n.head.Sequence + 1
 	target := fmt.Sprintf("/book?token_id=%s&min_seq=%d", listing(1, 0).Tokens[0], next)
 	ctx, may := n.current(target)
-	if may || ctx.Response.StatusCode() != 503 || string(ctx.Response.Header.Peek("Retry-After")) != "1" ||
+	if may || ctx.Response.StatusCode() != 503 ||
+		string(ctx.Response.Header.Peek("Retry-After")) != "1" ||
 		!strings.Contains(string(ctx.Response.Body()), `"behind"`) {
 		t.Errorf("what is not there: %v %s", may, ctx.Response.String())
 	}
@@ -146,7 +149,8 @@ func TestLinearizable(t *testing.T) {
 	failed = errors.New("no leader")
 	told <- 0
 	ctx, may := n.current(target)
-	if may || ctx.Response.StatusCode() != 503 || string(ctx.Response.Header.Peek("Retry-After")) != "1" ||
+	if may || ctx.Response.StatusCode() != 503 ||
+		string(ctx.Response.Header.Peek("Retry-After")) != "1" ||
 		!strings.Contains(string(ctx.Response.Body()), `"no_leader"`) {
 		t.Errorf("without a leader: %v %s", may, ctx.Response.String())
 	}

@@ -61,8 +61,8 @@ func (x *actor) watch(t *testing.T, r *recorder, client int, ended *atomic.Bool)
 
 // TestClusterHistories records what traders at all four nodes are told while nodes are killed and
 // held still, leaders more often than others. They write and read at their own node, with
-// consistency=linearizable, and so does somebody beside each who only reads: there must be one order
-// of all requests, of whichever node, in which a plain book would have given the same answers.
+// consistency=linearizable, and so does somebody beside each who only reads. There must be one
+// order of all requests, of whichever node, in which a plain book would have given the same answers.
 func TestClusterHistories(t *testing.T) {
 	histories := setting.Size(t, 6, 2)
 	f := newFleetOf(t, 2, histories)
@@ -117,8 +117,8 @@ func TestClusterHistories(t *testing.T) {
 }
 
 // TestClusterCutOff starts a gateway beside a leader that is cut off from the other voters: it does
-// not take what that one shows for all that there is. A read that asks for all of it is refused, one
-// that does not is answered.
+// not take what that one shows for all that there is. A read that asks for all of it is refused,
+// one that does not is answered.
 func TestClusterCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -196,15 +196,12 @@ func (c *serveCommand) settings() (*settings, error) {
 			"one of the two out"))
 	}
 	problems = append(problems, c.checkListeners()...)
-	if c.ScrubInterval < 0 || c.TraceSlow < 0 {
-		problems = append(problems, errors.New("--scrub-interval or --trace-slow is negative"))
+	if c.ScrubInterval < 0 || c.TraceSlow < 0 || c.Priority < 0 {
+		problems = append(problems, errors.New("--scrub-interval, --trace-slow or --priority is negative"))
 	}
 	if c.Cluster == "" && len(c.Peers) > 0 {
 		problems = append(problems, cli.Hint(errors.New("--peers has no effect without --cluster"),
 			"--cluster NAME@HOST:PORT says which member this node is"))
-	}
-	if c.Priority < 0 {
-		problems = append(problems, errors.New("--priority is negative"))
 	}
 	if c.CheckpointInterval <= 0 || c.CheckpointCommands == 0 {
 		problems = append(problems, errors.New("--checkpoint-interval and --checkpoint-commands "+

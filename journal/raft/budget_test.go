@@ -8,8 +8,8 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// TestLiarsQuestions: a gateway that asks too often, or refuses appends again and again, is not heard
-// until the next tick; others are.
+// TestLiarsQuestions: a gateway that asks too often, or refuses appends again and again, is not
+// heard until the next tick; others are.
 func TestLiarsQuestions(t *testing.T) {
 	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4, Learns: true},
 		{ID: 5, Learns: true}})
@@ -46,7 +46,7 @@ func TestLiarsQuestions(t *testing.T) {
 // TestLiarsReads: entries are read for a member where it goes on, and elsewhere only now and then;
 // what is kept for one takes no room from another.
 func TestLiarsReads(t *testing.T) {
-	s := &storage{applied: 1_000_000, reading: map[uint64]bool{}, readers: map[uint64]*reader{}}
+	s := &storage{applied: 1_000_000, reading: map[uint64]bool{}, readers: map[uint64]*lagger{}}
 	read := func(by, low uint64) bool {
 		s.asker = by
 		s.want(low)
@@ -57,7 +57,7 @@ func TestLiarsReads(t *testing.T) {
 				r.entries = append(r.entries, &pb.Entry{Index: new(low + i), Term: new(uint64(1))})
 			}
 			delete(s.reading, r.low)
-			s.keep(chunk{r.by, r.entries})
+			s.keep(portion{r.by, r.entries})
 			s.readers[r.by].end = r.low + uint64(len(r.entries))
 		}
 		return len(all) > 0
@@ -133,7 +133,7 @@ func TestInbox(t *testing.T) {
 }
 
 // TestHeldBack: who cannot lead and says too much waits, so that its connection is not read; nothing
-// of it gets lost, and a member that closes waits for nobody.
+// of it gets lost. A member that closes waits for nobody.
 func TestHeldBack(t *testing.T) {
 	m := &Peer{o: Options{Tick: time.Millisecond}, closing: make(chan struct{})}
 	m.roll.Store(&roll{trusted: []uint64{1}})
@@ -199,12 +199,12 @@ func TestBrief(t *testing.T) {
 func TestAbstain(t *testing.T) {
 	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
 	s.lead(1)
-	s.cores[2].Abstain(true)
+	s.cores[2].Abstains = true
 	s.cores[1].Transfer(2)
 	if s.settle(); s.cores[1].term != s.cores[2].term || s.cores[2].Standing().Leader != 1 {
 		t.Fatalf("it took over: %+v", s.cores[2].Standing())
 	}
-	s.cores[3].Abstain(true)
+	s.cores[3].Abstains = true
 	s.down[1] = true
 	wait := func() uint64 {
 		for range 6 * electionTicks {
@@ -220,12 +220,12 @@ func TestAbstain(t *testing.T) {
 	if wait(); s.cores[2].Standing().Leads || s.cores[3].Standing().Leads || s.cores[2].term != term {
 		t.Fatalf("elected: %+v %+v", s.cores[2].Standing(), s.cores[3].Standing())
 	}
-	s.cores[3].Abstain(false)
+	s.cores[3].Abstains = false
 	if leader := wait(); leader != 3 {
 		t.Errorf("%d leads, although 3 would and 2 votes", leader)
 	}
 	only := newStill(t, []Founder{{ID: 1}})
-	only.cores[1].Abstain(true)
+	only.cores[1].Abstains = true
 	for range 3 * electionTicks {
 		only.cores[1].Tick()
 		only.settle()
@@ -243,7 +243,7 @@ func TestTrusts(t *testing.T) {
 		t.Helper()
 		for id, c := range s.cores {
 			all := map[uint64]bool{}
-			for _, other := range c.trusted() {
+			for _, other := range trusted(c) {
 				all[other] = true
 			}
 			for other := range uint64(10) {

@@ -34,6 +34,9 @@ const (
 // after each of the calls, and carries out the Work. One goroutine owns it.
 type Core struct {
 	ID uint64
+	// Abstains is set by the owner for a voter that is not to lead: it begins no election and takes
+	// over from nobody, but votes as ever. The only voter leads in any case.
+	Abstains bool
 
 	raw     *raft.RawNode
 	storage *storage
@@ -46,7 +49,6 @@ type Core struct {
 
 	lead      *Lead // nil: this member may not append
 	leader    bool
-	abstains  bool   // it begins no election
 	leads     uint64 // the member that leads, 0 if none is known
 	term      uint64
 	last      uint64 // index of the last entry handed out to be written
@@ -157,17 +159,13 @@ func (c *Core) readTail() (err error) {
 func (c *Core) Tick() {
 	c.guard.tick()
 	c.storage.ticks++
-	if c.abstains && !c.leader && len(c.conf.GetVoters()) > 1 {
+	if c.Abstains && !c.leader && len(c.conf.GetVoters()) > 1 {
 		c.raw.TickQuiesced() // the last leader's time runs out as ever, and no election begins here
 	} else {
 		c.raw.Tick()
 	}
 	c.asks.tick(c)
 }
-
-// Abstain says whether this voter begins no election and takes over from nobody, as one that is not
-// to lead. It votes as ever. The only voter leads in any case.
-func (c *Core) Abstain(yes bool) { c.abstains = yes }
 
 // Step takes a message of another member, whom the caller knows for sure. What that one may not
 // say, and what cannot be, is dropped.
@@ -178,7 +176,7 @@ func (c *Core) Step(m *pb.Message) {
 		c.refuse(m, why)
 	case m.GetType() == pb.MsgSnap: // introduce was all
 	case m.GetType() == pb.MsgReadIndex && !sure(c): // asked again in some ticks
-	case m.GetType() == pb.MsgTimeoutNow && c.abstains: // who leads goes on
+	case m.GetType() == pb.MsgTimeoutNow && c.Abstains: // who leads goes on
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
@@ -215,7 +213,7 @@ func (c *Core) Forget(id uint64) (before int, leaderless bool) {
 
 // Campaign begins an election, unless a leader is known.
 func (c *Core) Campaign() {
-	if c.raw.BasicStatus().Lead == raft.None && !c.abstains {
+	if c.raw.BasicStatus().Lead == raft.None && !c.Abstains {
 		_ = c.raw.Campaign()
 	}
 }

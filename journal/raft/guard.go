@@ -48,7 +48,7 @@ type guard struct {
 	dropped [drops]atomic.Uint64
 	spoke   [drops]uint64 // the tick of the last line in the log
 	ticks   uint64
-	tallies map[uint64]*tally // of other members, since the last tick
+	counts  map[uint64]*count // of other members, since the last tick
 	reads   uint64            // questions that the library was given in this term
 
 	told      []uint64          // voters that this member was told of
@@ -63,23 +63,23 @@ type guard struct {
 	frame engine.Frame
 }
 
-// tally is what a member has said between two ticks that costs much.
-type tally struct{ asks, rejects int }
+// count is what a member has said between two ticks that costs much.
+type count struct{ asks, rejects int }
 
 // tick begins to count anew.
 func (g *guard) tick() {
 	g.ticks++
-	clear(g.tallies)
+	clear(g.counts)
 }
 
-// of is the tally of a member.
-func (g *guard) of(id uint64) *tally {
-	t := g.tallies[id]
+// of is the count of a member.
+func (g *guard) of(id uint64) *count {
+	t := g.counts[id]
 	if t == nil {
-		if t = new(tally); g.tallies == nil {
-			g.tallies = map[uint64]*tally{}
+		if t = new(count); g.counts == nil {
+			g.counts = map[uint64]*count{}
 		}
-		g.tallies[id] = t
+		g.counts[id] = t
 	}
 	return t
 }
@@ -124,8 +124,8 @@ func (c *Core) trusts(id uint64) bool {
 		c.applied < g.until && slices.Contains(g.hint.GetVoters(), id)
 }
 
-// trusted are the members that this one trusts.
-func (c *Core) trusted() (all []uint64) {
+// trusted are the members that one trusts.
+func trusted(c *Core) (all []uint64) {
 	g := &c.guard
 	for _, some := range [][]uint64{c.conf.GetVoters(), c.conf.GetVotersOutgoing(), g.told,
 		g.hint.GetVoters()} {

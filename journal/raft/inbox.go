@@ -22,12 +22,12 @@ type inbox struct {
 	some  chan struct{}        // has a token when there may be messages to take
 
 	mu    sync.Mutex
-	lines []*line // one for each member that was ever heard
+	lanes []*lane // one for each member that was ever heard
 	first int     // whose turn it is
 }
 
-// line holds the messages of one member.
-type line struct {
+// lane holds the messages of one member.
+type lane struct {
 	from    uint64
 	waiting []*pb.Message
 	taken   int // since the last tick
@@ -50,15 +50,15 @@ func (b *inbox) put(m *pb.Message) bool {
 	return true
 }
 
-// of is the line of a member. Callers hold mu.
-func (b *inbox) of(id uint64) *line {
-	for _, l := range b.lines {
+// of is the lane of a member. Callers hold mu.
+func (b *inbox) of(id uint64) *lane {
+	for _, l := range b.lanes {
 		if l.from == id {
 			return l
 		}
 	}
-	l := &line{from: id}
-	b.lines = append(b.lines, l)
+	l := &lane{from: id}
+	b.lanes = append(b.lanes, l)
 	return l
 }
 
@@ -85,9 +85,9 @@ func (b *inbox) take(most int, step func(*pb.Message)) {
 func (b *inbox) next() *pb.Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for range b.lines {
-		b.first = (b.first + 1) % len(b.lines)
-		l := b.lines[b.first]
+	for range b.lanes {
+		b.first = (b.first + 1) % len(b.lanes)
+		l := b.lanes[b.first]
 		if len(l.waiting) == 0 || l.taken >= messagesPerTick && !b.leads(l.from) {
 			continue
 		}
@@ -106,7 +106,7 @@ func (b *inbox) next() *pb.Message {
 func (b *inbox) tick() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, l := range b.lines {
+	for _, l := range b.lanes {
 		l.taken = 0
 	}
 	b.wake()

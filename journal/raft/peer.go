@@ -128,7 +128,7 @@ func (m *Peer) enroll() {
 	}
 	m.enrolled = now
 	m.roll.Store(&roll{conf.GetVoters(), conf.GetLearners(), maps.Clone(m.core.removed),
-		m.core.trusted()})
+		trusted(m.core)})
 }
 
 // enrolled is all that a roll follows from: when it is the same, so is the roll.

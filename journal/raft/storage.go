@@ -31,11 +31,11 @@ type storage struct {
 
 	// The Core's: what was applied, old entries that were read, and those to be read, by the first.
 	applied uint64
-	chunks  []chunk
-	wanted  []wish
+	chunks  []portion
+	wanted  []lacking
 	reading map[uint64]bool
 	asker   uint64 // the member whose message makes the library look for entries; 0: no message does
-	readers map[uint64]*reader
+	readers map[uint64]*lagger
 	ticks   uint64
 
 	mu     sync.Mutex
@@ -52,7 +52,7 @@ func newStorage(a *journal.Agreed) (*storage, error) {
 	b := a.Ballot()
 	commit, _ := a.Committed()
 	s := &storage{agreed: a, last: a.Last(), applied: commit, reading: map[uint64]bool{},
-		readers: map[uint64]*reader{}}
+		readers: map[uint64]*lagger{}}
 	s.hard = &pb.HardState{Term: new(b.Term), Vote: new(b.Vote), Commit: new(commit)}
 	words, err := a.Words(s.last.Index)
 	if err != nil {
@@ -267,17 +267,17 @@ const (
 	jumping = 4
 )
 
-// chunk is entries that were read for a member.
-type chunk struct {
+// portion is entries that were read for a member.
+type portion struct {
 	by      uint64
 	entries []*pb.Entry
 }
 
-// wish is entries from low on that a member lacks.
-type wish struct{ by, low uint64 }
+// lacking is entries from low on that a member lacks.
+type lacking struct{ by, low uint64 }
 
-// reader is a member for which old entries are read.
-type reader struct {
+// lagger is a member for which old entries are read.
+type lagger struct {
 	end  uint64 // behind the last entry read
 	jump uint64 // the tick from which on it may jump
 }
@@ -325,7 +325,7 @@ func (s *storage) want(low uint64) {
 		}
 	}
 	if e == nil && s.may(low) {
-		s.reading[low], s.wanted = true, append(s.wanted, wish{s.asker, low})
+		s.reading[low], s.wanted = true, append(s.wanted, lacking{s.asker, low})
 	}
 }
 
@@ -333,7 +333,7 @@ func (s *storage) want(low uint64) {
 func (s *storage) may(low uint64) bool {
 	r := s.readers[s.asker]
 	if r == nil {
-		r = &reader{jump: s.ticks}
+		r = &lagger{jump: s.ticks}
 		s.readers[s.asker] = r
 	}
 	if low != r.end && s.ticks < r.jump {
@@ -375,7 +375,7 @@ func (c *Core) HasRead(r *Read) {
 	if len(r.entries) == 0 {
 		return
 	}
-	s.keep(chunk{r.by, r.entries})
+	s.keep(portion{r.by, r.entries})
 	if of := s.readers[r.by]; of != nil {
 		of.end = r.low + uint64(len(r.entries))
 	}
@@ -384,8 +384,8 @@ func (c *Core) HasRead(r *Read) {
 }
 
 // keep keeps a chunk in place of the oldest of the same member, or of all, if there are too many.
-func (s *storage) keep(c chunk) {
-	same := func(other chunk) bool { return other.by == c.by }
+func (s *storage) keep(c portion) {
+	same := func(other portion) bool { return other.by == c.by }
 	of := 0
 	for i := range s.chunks {
 		if same(s.chunks[i]) {

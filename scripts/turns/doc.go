@@ -21,8 +21,8 @@
 // widens the spread; the verdict stays fair, because A' has its turn within the same seconds.
 //
 // With -with, three nodes of one tree take turns of 4 s instead, and only the third has the option:
-// "scrape" reads its metrics once a second, "trace" lets it keep a runtime trace in memory, "cluster"
-// makes it the only voter of a cluster. The
+// "scrape" reads its metrics once a second, "trace" lets it keep a runtime trace in memory, and
+// "cluster" makes it the only voter of a cluster. The
 // figure is the node's CPU time per order in POST /order, from 16 traders with one order in flight
 // each. Nine rounds take two minutes. What a stage of the order path costs, its clock for one, is a
 // matter of two trees.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,23 +41,93 @@ func forwarded(work, tree string) error {
 		return err
 	}
 	g := nodes[3]
-	for _, load := range []struct {
-		what           string
-		senders, lists int
-		pace           time.Duration // between two orders of a sender; 0: none
-		at             *loaded
-	}{
+	for _, load := range []burden{
 		{"lists of 15 through the gateway, 64 connections", 64, 15, 0, g},
 		{"single orders through the gateway, 64 connections", 64, 1, 0, g},
 		{"single orders through the gateway, half of that", 32, 1, 32 * time.Millisecond, g},
 		{"single orders through the gateway, 1 connection", 1, 1, 0, g},
 		{"single orders at the leader, 1 connection", 1, 1, 0, nil},
 	} {
-		if err := load4(nodes, load.at, load.what, load.senders, load.lists, load.pace); err != nil {
+		if err := load.lay(nodes); err != nil {
 			return err
 		}
 	}
+	alone, err := startLoaded(binary, filepath.Join(work, "alone"), option{})
+	if err != nil {
+		return err
+	}
+	defer alone.stop()
+	return compareBooks(g, alone)
+}
+
+// compareBooks reads a book of the gateway and of a node alone in turns, 16 connections each.
+func compareBooks(g, alone *loaded) error {
+	costs, rates := map[*loaded][]float64{}, map[*loaded][]float64{}
+	medians := map[*loaded][]float64{}
+	for round := range 8 {
+		turn := []*loaded{g, alone}
+		if round%2 == 1 {
+			slices.Reverse(turn)
+		}
+		for _, n := range turn {
+			before, err := n.used()
+			if err != nil {
+				return err
+			}
+			times, err := n.books(16, bookTurn)
+			if err != nil {
+				return err
+			}
+			after, err := n.used()
+			if err != nil {
+				return err
+			}
+			slices.Sort(times)
+			costs[n] = append(costs[n], float64((after-before).Microseconds())/float64(len(times)))
+			rates[n] = append(rates[n], float64(len(times))/bookTurn.Seconds())
+			medians[n] = append(medians[n], float64(times[len(times)/2].Microseconds()))
+		}
+	}
+	for n, name := range map[*loaded]string{g: "gateway", alone: "node alone"} {
+		fmt.Printf("GET /book, %s: %.0f a second, p50 %.0f µs, %.1f µs CPU each\n", name,
+			middle(rates[n]), middle(medians[n]), middle(costs[n]))
+	}
 	return nil
+}
+
+// middle is the median.
+func middle(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+const bookTurn = 700 * time.Millisecond
+
+// books reads a book on so many connections.
+func (n *loaded) books(readers int, length time.Duration) (all []time.Duration, err error) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	end := time.Now().Add(length)
+	for range readers {
+		group.Go(func() {
+			request, answer := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+			request.SetRequestURI("http://" + n.public + "/book?token_id=" + optionTokens[0])
+			var mine []time.Duration
+			var failed error
+			for begun := time.Now(); begun.Before(end) && failed == nil; begun = time.Now() {
+				failed = n.traders[0].Host.Do(request, answer)
+				if failed == nil && answer.StatusCode() != http.StatusOK {
+					failed = fmt.Errorf("GET /book: %d", answer.StatusCode())
+				}
+				mine = append(mine, time.Since(begun))
+			}
+			mu.Lock()
+			all, err = append(all, mine...), errors.Join(err, failed)
+			mu.Unlock()
+		})
+	}
+	group.Wait()
+	return all, err
 }
 
 // startFour starts voters a, b and c and the gateway g.
@@ -102,8 +173,8 @@ func startFour(binary, work string) (nodes []*loaded, err error) {
 	return nodes, nil
 }
 
-// figures are what a node has counted.
-type figures struct {
+// tallied is what a node has counted.
+type tallied struct {
 	cpu               time.Duration
 	leads             bool
 	commands, frames  float64
@@ -111,7 +182,7 @@ type figures struct {
 	sent              float64
 }
 
-func (n *loaded) figures() (f figures, err error) {
+func (n *loaded) tallied() (f tallied, err error) {
 	if f.cpu, err = n.used(); err != nil {
 		return f, err
 	}
@@ -141,13 +212,21 @@ func (n *loaded) figures() (f figures, err error) {
 	return f, nil
 }
 
-// load4 loads one of four nodes, nil: the one that leads, and prints what each has used.
-func load4(nodes []*loaded, at *loaded, what string, senders, list int, pace time.Duration) error {
-	before := make([]figures, len(nodes))
+// burden is a load of one of four nodes.
+type burden struct {
+	what          string
+	senders, list int
+	pace          time.Duration // between two orders of a sender; 0: none
+	at            *loaded       // nil: the one that leads
+}
+
+// lay loads the node, and prints what each of the four has used.
+func (b *burden) lay(nodes []*loaded) error {
+	before := make([]tallied, len(nodes))
 	leader := -1
 	for i, n := range nodes {
 		var err error
-		if before[i], err = n.figures(); err != nil {
+		if before[i], err = n.tallied(); err != nil {
 			return err
 		}
 		if before[i].leads {
@@ -157,29 +236,28 @@ func load4(nodes []*loaded, at *loaded, what string, senders, list int, pace tim
 	if leader < 0 {
 		return errors.New("no node leads")
 	}
-	if at == nil {
-		at = nodes[leader]
-	}
+	at := cmp.Or(b.at, nodes[leader])
 	ctx, cancel := context.WithTimeout(context.Background(), forwardTurn)
 	defer cancel()
 	profile := make(chan error, 1)
 	file := filepath.Join(filepath.Dir(nodes[leader].data), "profile")
 	go func() { profile <- nodes[leader].profile(file, int(forwardTurn.Seconds())-1) }()
-	times, err := at.lists(ctx, senders, list, pace)
+	times, err := at.lists(ctx, b)
 	if err = errors.Join(err, <-profile); err != nil {
 		return err
 	}
 	time.Sleep(500 * time.Millisecond) // followers and indexes come to the end
-	orders := float64(len(times) * list)
+	orders := float64(len(times) * b.list)
 	slices.Sort(times)
-	fmt.Printf("%s: %.0f orders/s, p50 %v, p99 %v\n", what, orders/forwardTurn.Seconds(),
-		times[len(times)/2].Round(10*time.Microsecond), times[len(times)*99/100].Round(10*time.Microsecond))
+	fmt.Printf("%s: %.0f orders/s, p50 %v, p99 %v\n", b.what, orders/forwardTurn.Seconds(),
+		times[len(times)/2].Round(10*time.Microsecond),
+		times[len(times)*99/100].Round(10*time.Microsecond))
 	for i, n := range nodes {
-		f, err := n.figures()
+		f, err := n.tallied()
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %-10s %6.1f µs CPU an order, %5.0f bytes of messages sent an order", names4(i, leader),
+		fmt.Printf("  %-10s %6.1f µs CPU and %5.0f bytes of messages sent an order", part(i, leader),
 			float64((f.cpu-before[i].cpu).Microseconds())/orders, (f.sent-before[i].sent)/orders)
 		if i == leader {
 			fmt.Printf(", %.1f Commands a frame, %.2f ms from append to commit",
@@ -191,9 +269,9 @@ func load4(nodes []*loaded, at *loaded, what string, senders, list int, pace tim
 	return shares(file)
 }
 
-const forwardTurn = 8 * time.Second
+const forwardTurn = 7 * time.Second
 
-func names4(i, leader int) string {
+func part(i, leader int) string {
 	switch {
 	case i == leader:
 		return "leader"
@@ -237,7 +315,7 @@ func shares(file string) error {
 		{"Pebble, of all", `pebble`},
 		{"collector", `gcBgMarkWorker|bgsweep|gcAssist`},
 	} {
-		out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=1", "-focus", part.focus,
+		out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0", "-focus", part.focus,
 			file).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
@@ -251,10 +329,9 @@ func shares(file string) error {
 	return nil
 }
 
-// lists lets so many senders place orders, in lists if they have more than one, and returns how long
-// each request took.
-func (n *loaded) lists(ctx context.Context, senders, list int, pace time.Duration) (
-	[]time.Duration, error) {
+// lists lets the senders place orders, and returns how long each request took.
+func (n *loaded) lists(ctx context.Context, b *burden) ([]time.Duration, error) {
+	senders, pace := b.senders, b.pace
 	var mu sync.Mutex
 	var all []time.Duration
 	failed := make([]error, senders)
@@ -269,7 +346,7 @@ func (n *loaded) lists(ctx context.Context, senders, list int, pace time.Duratio
 					time.Sleep(time.Until(next))
 					next = next.Add(pace)
 				}
-				took, err := n.placeList(c, list)
+				took, err := n.placeList(c, b.list)
 				if err != nil {
 					failed[i] = err
 					return

@@ -14,12 +14,12 @@ type questions struct {
 	ask func(context.Context) (engine.Head, error)
 
 	mu     sync.Mutex
-	next   *question // nobody has asked it yet
+	next   *inquiry // nobody has asked it yet
 	asking bool
 }
 
-// question is one that is asked for several. What it came to is read once done is closed.
-type question struct {
+// inquiry is a question that is asked for several. What it came to is read once done is closed.
+type inquiry struct {
 	done chan struct{}
 	head engine.Head
 	err  error
@@ -32,7 +32,7 @@ const questionTime = time.Second
 func (q *questions) confirm(ctx context.Context) (engine.Sequence, error) {
 	q.mu.Lock()
 	if q.next == nil {
-		q.next = &question{done: make(chan struct{})}
+		q.next = &inquiry{done: make(chan struct{})}
 	}
 	mine := q.next
 	if !q.asking {

@@ -14,7 +14,7 @@ const (
 	// mostOff is how far a voter's clock may be from the median of the voters' when it leads: its Time
 	// is the exchange's.
 	mostOff = time.Second
-	// comparing is how often a voter looks at the clocks of the others; a look is good for comparedFor.
+	// comparing is how often a voter looks at the clocks of the others. A look is good for comparedFor.
 	comparing   = 2 * time.Second
 	comparedFor = 5 * comparing
 	// preferred is how many times in a row another voter must have been the better leader.
@@ -27,8 +27,8 @@ type clocks struct {
 	seen map[uint64]sight
 }
 
-// sight is a look at a clock. A question left here at some time, and its answer came at a later one:
-// what the other clock showed meanwhile is ahead of this one by something between least and most.
+// sight is a look at a clock. A question left here at some time, and its answer came at a later
+// one: what the other clock showed meanwhile is ahead of this one by between least and most.
 type sight struct {
 	at          time.Time
 	least, most time.Duration
@@ -96,7 +96,7 @@ func (m fellow) compare() {
 		}
 		unfit := m.unfit()
 		m.unled.Store(unfit)
-		_ = m.peer.Ask(func(c *raft.Core) { c.Abstain(unfit) })
+		_ = m.peer.Ask(func(c *raft.Core) { c.Abstains = unfit })
 		if off := m.off(); off.Abs() > mostOff != told {
 			told = !told
 			m.options.Log.Warn("the clock of this voter differs from the median of the voters'; while it is "+
@@ -154,8 +154,8 @@ func (m fellow) best() (most int) {
 // well reports whether a voter could lead at once.
 func (w *welcome) well() bool { return w.Spare && !w.Full && !w.Unfit }
 
-// better orders voters that are well by who should lead: the priority counts first, then how much of
-// the log one has.
+// better orders voters that are well by who should lead: the priority counts first, then how much
+// of the log one has.
 func better(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.match, b.match))
 }

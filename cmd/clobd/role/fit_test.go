@@ -13,8 +13,8 @@ import (
 	"clobd/engine"
 )
 
-// TestClocks: a member knows between which bounds the median of the voters' clocks is, and takes its
-// own for wrong only if that is certain.
+// TestClocks: a member knows between which bounds the median of the voters' clocks is, and takes
+// its own for wrong only if that is certain.
 func TestClocks(t *testing.T) {
 	const s = time.Second
 	for name, x := range map[string]struct {
@@ -47,8 +47,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestGreetedClock: a greeting tells how far the other's clock is off, to the time that it took, and
-// who is off by more than a second says that it is not to lead.
+// TestGreetedClock: a greeting tells how far the other's clock is off, to the time that it took.
+// Who is off by more than a second says that it is not to lead.
 func TestGreetedClock(t *testing.T) {
 	ahead := 5 * time.Second
 	member := func(id uint64, off time.Duration) fellow {

@@ -79,7 +79,7 @@ type Together struct {
 	heard        atomic.Int64                 // when the leader was heard last, in unix nanoseconds
 	refusal      atomic.Pointer[refusedError] // the last refusal of a member that led; nil: none
 	caught       atomic.Bool                  // what is shown is no older than the start
-	goal         engine.Sequence              // shown, nothing of before the start is missing; 0: unknown
+	goal         engine.Sequence              // shown, nothing of before is missing; 0: unknown
 	questions    questions
 	clocks       clocks                             // of the others
 	surveyed     atomic.Pointer[map[uint64]welcome] // how the other voters were lately

@@ -110,8 +110,8 @@ func (m fellow) catchUpLater() {
 }
 
 // catchUp reports whether this member shows all that was committed when it was asked for the first
-// time. A member that says that it leads is not asked what it shows: it may be cut off, and not know
-// yet that another one leads. The agreement asks a majority.
+// time. A member that says that it leads is not asked what it shows: it may be cut off, and not
+// know yet that another one leads. The agreement asks a majority.
 func (m fellow) catchUp(ctx context.Context) (reached bool, err error) {
 	if m.Leads() {
 		return true, nil

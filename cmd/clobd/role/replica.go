@@ -144,7 +144,7 @@ func (m *Together) setSpare(s *spare) {
 }
 
 // spared reports whether this member could lead at once.
-func (m *Together) spared() bool {
+func (m fellow) spared() bool {
 	s := m.next.Load()
 	return m.Leads() || s != nil && s.isReady(m.glimpse().Head.Frame)
 }

@@ -178,7 +178,7 @@ func (s *seat) in(wait int64, life int, do func()) {
 // tick is the member's clock for timeouts.
 func (s *seat) tick(life int) {
 	s.in(10_000+s.c.dice.Int64N(300), life, func() {
-		s.core.Abstain(s.off())
+		s.core.Abstains = s.off()
 		s.core.Tick()
 		s.tick(life)
 	})
