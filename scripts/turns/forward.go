@@ -309,14 +309,16 @@ func (n *loaded) profile(file string, seconds int) error {
 // shares prints what share of the leader's CPU time its parts have.
 func shares(file string) error {
 	for _, part := range []struct{ name, focus string }{
-		{"index", `history\.\(\*Index\)|history\.\(\*folder\)`},
-		{"follower and spare", `journal\.\(\*Follower\)|ApplyFrame`},
-		{"the way of a frame", `sequencer\.\(\*Sequencer\)|raft\.|relay\.`},
-		{"Pebble, of all", `pebble`},
-		{"collector", `gcBgMarkWorker|bgsweep|gcAssist`},
+		{"index", `history\.\(\*Index\)`},
+		{"follower", `journal\.\(\*Follower\)`},
+		{"commands of others", `relay\.|fellow\.serve`},
+		{"matcher, appender, committer", `sequencer\.\(\*Sequencer\)\.`},
+		{"agreement and its messages", `raft\.\(\*`},
+		{"Pebble's own goroutines", `LogWriter\)\.flushLoop|pebble.*\.compact|pebble.*\.flush1`},
+		{"collector of memory", `gcBgMarkWorker|bgsweep|gcAssist`},
 	} {
-		out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0", "-focus", part.focus,
-			file).CombinedOutput()
+		out, err := exec.Command("go", "tool", "pprof", "-top", "-nodecount=100000", "-nodefraction=0",
+			"-focus", part.focus, file).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

@@ -64,10 +64,8 @@ func TestGreetedClock(t *testing.T) {
 		t.Helper()
 		near, far := net.Pipe()
 		defer near.Close()
-		go func() {
-			to.answer(from.cluster.ID, far)
-			far.Close()
-		}()
+		defer far.Close()
+		go to.answer(from.cluster.ID, far)
 		began := time.Now()
 		w, err := from.greet(near, to.cluster.ID, true)
 		if err != nil {
