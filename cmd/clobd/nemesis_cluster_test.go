@@ -62,7 +62,7 @@ func (x *actor) watch(t *testing.T, r *recorder, client int, ended *atomic.Bool)
 // TestClusterHistories records what traders at all four nodes are told while nodes are killed and
 // held still, leaders more often than others. They write and read at their own node, with
 // consistency=linearizable, and so does somebody beside each who only reads. There must be one
-// order of all requests, of whichever node, in which a plain book would have given the same answers.
+// order of all requests, of whichever node, in which a plain book would have given these answers.
 func TestClusterHistories(t *testing.T) {
 	histories := setting.Size(t, 6, 2)
 	f := newFleetOf(t, 2, histories)

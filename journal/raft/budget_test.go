@@ -132,8 +132,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestHeldBack: who cannot lead and says too much waits, so that its connection is not read; nothing
-// of it gets lost. A member that closes waits for nobody.
+// TestHeldBack: who cannot lead and says too much waits, so that its connection is not read.
+// Nothing of it gets lost. A member that closes waits for nobody.
 func TestHeldBack(t *testing.T) {
 	m := &Peer{o: Options{Tick: time.Millisecond}, closing: make(chan struct{})}
 	m.roll.Store(&roll{trusted: []uint64{1}})

@@ -14,7 +14,7 @@ const (
 	// mostOff is how far a voter's clock may be from the median of the voters' when it leads: its Time
 	// is the exchange's.
 	mostOff = time.Second
-	// comparing is how often a voter looks at the clocks of the others. A look is good for comparedFor.
+	// comparing is how often a voter looks at the others' clocks. A look is good for comparedFor.
 	comparing   = 2 * time.Second
 	comparedFor = 5 * comparing
 	// preferred is how many times in a row another voter must have been the better leader.

@@ -184,12 +184,14 @@ func (s *seat) tick(life int) {
 	})
 }
 
-// off reports whether the member's clock is more than a second from the median of those that it
-// can see: then it is not to lead. Of an even number both in the middle must be as far.
+// off reports whether the member's clock is more than a second from the median of its own and those
+// of the voters that it can see: then it is not to lead. Of an even number both in the middle must
+// be as far.
 func (s *seat) off() bool {
 	var ahead []int64
+	voters := s.core.Standing().Voters
 	for _, o := range s.c.seats {
-		if o.up && o.paused <= s.c.at {
+		if o == s || o.up && o.paused <= s.c.at && slices.Contains(voters, o.id) {
 			ahead = append(ahead, o.skew-s.skew)
 		}
 	}
