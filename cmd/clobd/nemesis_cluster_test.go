@@ -175,7 +175,7 @@ func TestClusterCutOff(t *testing.T) {
 }
 
 // TestClusterPriority: of voters that are well the one with the highest priority leads, and one
-// without any never does, also when the others are gone.
+// without any does not while another one can.
 func TestClusterPriority(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

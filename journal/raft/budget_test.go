@@ -194,8 +194,8 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestAbstain: a voter that abstains begins no election and takes over from nobody, but votes; the
-// only voter of a cluster leads in any case.
+// TestAbstain: a voter that abstains begins no election and takes over from nobody, but votes. It
+// leads if nobody else does for long, and the only voter of a cluster in any case.
 func TestAbstain(t *testing.T) {
 	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
 	s.lead(1)
@@ -207,7 +207,7 @@ func TestAbstain(t *testing.T) {
 	s.cores[3].Abstains = true
 	s.down[1] = true
 	wait := func() uint64 {
-		for range 6 * electionTicks {
+		for range 4 * electionTicks {
 			s.cores[2].Tick()
 			s.cores[3].Tick()
 			s.settle()
@@ -223,6 +223,16 @@ func TestAbstain(t *testing.T) {
 	s.cores[3].Abstains = false
 	if leader := wait(); leader != 3 {
 		t.Errorf("%d leads, although 3 would and 2 votes", leader)
+	}
+	// The one that is fit lacks what only the others have: in the end one of those leads.
+	s.down[1], s.down[3] = false, true
+	s.cores[3].Abstains, s.cores[1].Abstains = false, true
+	for i := 0; !s.cores[1].Standing().Leads && !s.cores[2].Standing().Leads; i++ {
+		if s.cores[1].Tick(); i > 3*abstaining {
+			t.Fatal("nobody leads, although a majority is there")
+		}
+		s.cores[2].Tick()
+		s.settle()
 	}
 	only := newStill(t, []Founder{{ID: 1}})
 	only.cores[1].Abstains = true

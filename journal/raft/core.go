@@ -23,6 +23,7 @@ const (
 	electionTicks  = 10
 	heartbeatTicks = 1
 	messageBytes   = 256 << 10
+	abstaining     = 6 * electionTicks // how long a voter lets others be elected before it
 	inflight       = 64
 	inflightBytes  = 4 << 20
 	committedBytes = 4 << 20
@@ -35,7 +36,8 @@ const (
 type Core struct {
 	ID uint64
 	// Abstains is set by the owner for a voter that is not to lead: it begins no election and takes
-	// over from nobody, but votes as ever. The only voter leads in any case.
+	// over from nobody, but votes as ever. It leads in the end if for abstaining ticks nobody else
+	// does: who would be fit may lack entries that only the unfit have.
 	Abstains bool
 
 	raw     *raft.RawNode
@@ -50,6 +52,7 @@ type Core struct {
 	lead      *Lead // nil: this member may not append
 	leader    bool
 	leads     uint64 // the member that leads, 0 if none is known
+	heard     uint64 // the tick at which that one was heard last
 	term      uint64
 	last      uint64 // index of the last entry handed out to be written
 	lastTerm  uint64 // of that entry
@@ -159,7 +162,7 @@ func (c *Core) readTail() (err error) {
 func (c *Core) Tick() {
 	c.guard.tick()
 	c.storage.ticks++
-	if c.Abstains && !c.leader && len(c.conf.GetVoters()) > 1 {
+	if c.Abstains && !c.leader && c.guard.ticks < c.heard+abstaining && len(c.conf.GetVoters()) > 1 {
 		c.raw.TickQuiesced() // the last leader's time runs out as ever, and no election begins here
 	} else {
 		c.raw.Tick()
@@ -180,6 +183,9 @@ func (c *Core) Step(m *pb.Message) {
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
+		}
+		if m.GetFrom() == c.leads {
+			c.heard = c.guard.ticks
 		}
 		c.storage.asker = m.GetFrom()
 		_ = c.raw.Step(c.ahead(m)) // its errors are of messages that count for nothing

@@ -51,7 +51,7 @@ type Cluster struct {
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
 	// Priority says which voter is to lead: that with the highest number of those that are well; with
-	// 0 this one never does.
+	// 0 this one does only while no other can.
 	Priority int
 	// Clock is what this member compares with the others; nil: time.Now.
 	Clock func() time.Time
