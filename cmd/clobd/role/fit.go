@@ -61,6 +61,9 @@ func (c *clocks) median(own uint64, voters []uint64) (least, most time.Duration)
 	return lows[(len(lows)-1)/2], highs[len(highs)/2]
 }
 
+// contest is how a member finds out who of the voters is to lead.
+type contest struct{ fellow }
+
 // now is this member's clock.
 func (c *Cluster) now() time.Time {
 	if c.Clock != nil {
@@ -71,7 +74,7 @@ func (c *Cluster) now() time.Time {
 
 // off is how far the median of the voters' clocks is from this one's at least, 0 if it may be the
 // same.
-func (m fellow) off() time.Duration {
+func (m contest) off() time.Duration {
 	least, most := m.clocks.median(m.cluster.ID, m.glimpse().Voters)
 	switch {
 	case least > 0:
@@ -83,12 +86,12 @@ func (m fellow) off() time.Duration {
 }
 
 // unfit reports whether this voter is not to lead: it was told so, or its clock is off.
-func (m fellow) unfit() bool { return m.cluster.Priority == 0 || m.off().Abs() > mostOff }
+func (m contest) unfit() bool { return m.cluster.Priority == 0 || m.off().Abs() > mostOff }
 
 // compare looks at the clocks of the other voters again and again. While this one is unfit it
 // begins no election, and lets another voter lead; it does so, too, if another one is to be
 // preferred.
-func (m fellow) compare() {
+func (m contest) compare() {
 	better := 0
 	for told := false; ; {
 		if slices.Contains(m.glimpse().Voters, m.cluster.ID) {
@@ -119,7 +122,7 @@ func (m fellow) compare() {
 }
 
 // survey asks all other voters how they are.
-func (m fellow) survey() {
+func (m contest) survey() {
 	var asked sync.WaitGroup
 	found := make(map[uint64]welcome)
 	var mu sync.Mutex
@@ -140,7 +143,7 @@ func (m fellow) survey() {
 }
 
 // best is the highest priority of another voter that could lead at once.
-func (m fellow) best() (most int) {
+func (m contest) best() (most int) {
 	if found := m.surveyed.Load(); found != nil {
 		for _, w := range *found {
 			if w.well() {
@@ -156,12 +159,12 @@ func (w *welcome) well() bool { return w.Spare && !w.Full && !w.Unfit }
 
 // better orders voters that are well by who should lead: the priority counts first, then how much
 // of the log one has.
-func better(a, b candidate) int {
+func better(a, b contender) int {
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.match, b.match))
 }
 
-// candidate is a voter that is well.
-type candidate struct {
+// contender is a voter that is well.
+type contender struct {
 	id       uint64
 	priority int
 	match    uint64

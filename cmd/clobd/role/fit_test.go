@@ -101,11 +101,11 @@ func TestGreetedClock(t *testing.T) {
 
 // TestBetter: of those that are well the highest priority leads, then the longest log.
 func TestBetter(t *testing.T) {
-	if better(candidate{1, 2, 5}, candidate{2, 1, 9}) <= 0 ||
-		better(candidate{1, 1, 5}, candidate{2, 1, 9}) >= 0 {
+	if better(contender{1, 2, 5}, contender{2, 1, 9}) <= 0 ||
+		better(contender{1, 1, 5}, contender{2, 1, 9}) >= 0 {
 		t.Error("another one would lead")
 	}
-	m := fellow{&Together{cluster: &Cluster{Priority: 1}}}
+	m := contest{fellow{&Together{cluster: &Cluster{Priority: 1}}}}
 	if m.best() != 0 {
 		t.Error("somebody is better although nobody was asked")
 	}
@@ -172,7 +172,7 @@ func TestRefusalEnds(t *testing.T) {
 	m.heard.Store(time.Now().UnixNano())
 	m.caught.Store(true)
 	m.leader.Store(2)
-	m.refusal.Store(&refusedError{2, "b", "--faucet differs"})
+	m.refusal.Store(&refusedError{by: 2, name: "b", why: "--faucet differs"})
 	if why := m.Unready(); why != "b refuses this node: --faucet differs" {
 		t.Errorf("refused: %q", why)
 	}

@@ -24,7 +24,7 @@ func (m fellow) heir() (id uint64, well bool) {
 		}
 	})
 	var mutex sync.Mutex
-	var good []candidate
+	var good []contender
 	var asked sync.WaitGroup
 	for _, v := range voters {
 		if v == m.cluster.ID || match[v] == 0 {
@@ -33,7 +33,7 @@ func (m fellow) heir() (id uint64, well bool) {
 		asked.Go(func() {
 			if w, err := m.ask(v); err == nil && w.well() {
 				mutex.Lock()
-				good = append(good, candidate{v, w.Priority, match[v]})
+				good = append(good, contender{v, w.Priority, match[v]})
 				mutex.Unlock()
 			}
 		})

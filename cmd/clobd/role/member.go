@@ -86,7 +86,7 @@ type Together struct {
 	unled        atomic.Bool                        // this voter is not to lead
 	removal      atomic.Pointer[string]             // who says that it was removed; nil: nobody
 	book         papers.Invitations                 // of the invitations that it has given
-	turned       atomic.Uint64                      // how often somebody who wanted to join was not let in
+	turned       atomic.Uint64                      // how often who wanted to join was not let in
 	warned       atomic.Int64                       // when that was logged last, in unix nanoseconds
 
 	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
@@ -217,7 +217,7 @@ func (m *Together) Start() error {
 	m.joined.Go(fellow{m}.observe)
 	m.joined.Go(fellow{m}.watchDisk)
 	m.joined.Go(fellow{m}.expelled)
-	m.joined.Go(fellow{m}.compare)
+	m.joined.Go(contest{fellow{m}}.compare)
 	return nil
 }
 

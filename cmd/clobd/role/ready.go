@@ -109,6 +109,9 @@ func (m fellow) catchUpLater() {
 	}
 }
 
+// errNobody is the error of a question to a leader when there is none.
+var errNobody = errors.New("no node leads")
+
 // catchUp reports whether this member shows all that was committed when it was asked for the first
 // time. A member that says that it leads is not asked what it shows: it may be cut off, and not
 // know yet that another one leads. The agreement asks a majority.

@@ -169,7 +169,7 @@ func (m fellow) collectors() []prometheus.Collector {
 			return 0
 		}),
 		of.Gauge("clock_off_seconds", "How far the median of the voters' clocks is ahead of this node's at "+
-			"least; 0 if they may be equal.", func() float64 { return fellow{m}.off().Seconds() }),
+			"least; 0 if they may be equal.", func() float64 { return contest{m}.off().Seconds() }),
 		of.Gauge("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
 			func() float64 {
 				if m.unled.Load() {
