@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
@@ -41,6 +43,9 @@ type Options struct {
 	// WalletAllow needs, is the address of a request's sender.
 	WalletAllow []netip.Prefix
 	Client      func(*fasthttp.RequestCtx) netip.Addr
+	// Confirm returns a Sequence not below that of anything that anybody was told before the call, on
+	// whichever node. Nil: nobody is told before the Board shows it.
+	Confirm func(context.Context) (engine.Sequence, error)
 	// Now is the clock that ends windows of prices and, without Values, of volumes; nil: time.Now.
 	Now func() time.Time
 	Log *slog.Logger // of failures; nil: slog.Default
@@ -78,8 +83,9 @@ type Handler struct {
 	wallets *wallets.Wallets
 	console *console.Console
 	known   wire.Parameters // of the order book's family
-	// patience is awaitIndex; tests set a longer time.
-	patience time.Duration
+	waiting atomic.Int64    // requests that wait in Current
+	// patience is awaitIndex; tests set longer times.
+	patience, currentWait time.Duration
 }
 
 // New makes a Handler. The error names everything that is missing in the Options.
@@ -93,10 +99,14 @@ func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Confirm == nil {
+		o.Confirm = func(context.Context) (engine.Sequence, error) { return o.Board.Sequence(), nil }
+	}
 	if o.Values == nil {
 		o.Values = gamma.NewValues(o.Board, o.History, o.Now)
 	}
-	h := &Handler{o: o, known: wire.Known(bookParameters), pages: pages.New(), patience: awaitIndex}
+	h := &Handler{o: o, known: wire.Known(bookParameters), pages: pages.New(),
+		patience: awaitIndex, currentWait: currentWait}
 	h.account = account.New(account.Options{
 		Board: o.Board, History: o.History, Catalog: o.Catalog, KeyID: o.KeyID, Checksum: o.Checksum,
 		JournalID: o.JournalID, Exchanges: o.Exchanges, Await: h.await, Now: o.Now, Log: o.Log,
@@ -255,7 +265,7 @@ var plainPaths = [...]string{"/book", "/books", "/builder/trades"}
 func (h *Handler) open(r *wire.Route, known wire.Parameters) fasthttp.RequestHandler {
 	handler, plain := r.Handler, slices.Contains(plainPaths[:], r.Path)
 	if known != nil {
-		handler = telling(known, handler)
+		handler = known.Telling(handler)
 	}
 	return func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.SetCanonical(allowOrigin, anyOrigin)

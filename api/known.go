@@ -1,11 +1,5 @@
 package api
 
-import (
-	"github.com/valyala/fasthttp"
-
-	"clobd/api/wire"
-)
-
 // The parameters that the routes of a family know. TestKnownParameters holds them against the
 // OpenAPI document.
 const (
@@ -26,11 +20,3 @@ const (
 		"abbreviation get_positions holders_only league market_id name parent_entity_id " +
 		"parent_entity_type" // of lists that are empty here
 )
-
-// telling makes a handler name the parameters that no route of its family knows.
-func telling(known wire.Parameters, handler fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		known.Tell(ctx)
-		handler(ctx)
-	}
-}

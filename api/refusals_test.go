@@ -17,9 +17,14 @@ import (
 
 // elsewhere are the refusals that scripts cannot show, and the tests that show them.
 var elsewhere = map[string]string{
-	"errTooLong": "TestBooksBound",
-	"errAddress": "TestContract/strangers",
-	"errDeep":    "TestDeepOffsets",
+	"errTooLong":     "TestBooksBound",
+	"errAddress":     "TestContract/strangers",
+	"errDeep":        "TestDeepOffsets",
+	"errMinSequence": "TestCurrentWords",
+	"errConsistency": "TestCurrentWords",
+	"errBehind":      "TestMinSequence",
+	"errWaiting":     "TestMinSequence",
+	"errUnconfirmed": "TestLinearizable",
 }
 
 // TestRefusalsHaveCases: each refusal that the rooms and api/wire declare is in the answer of a

@@ -51,6 +51,8 @@ type Options struct {
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
 	JournalID uint64
+	// Current waits until this node shows what a query asks for. False: it has answered; nil: no wait.
+	Current func(ctx *fasthttp.RequestCtx) bool
 	// Watches reports whether this node of a cluster watches all heartbeats; Heard tells the one that
 	// does of a key. Member is the node's id there. All are zero for a node that is alone.
 	Member  uint32

@@ -189,6 +189,7 @@ func exceptions() []openapi.Exception {
 		{What: "GET /ws/trade 101", Test: "ingress.TestContractOnSockets",
 			Why: "it needs a real connection"},
 		{What: "GET /ws/trade 403", Test: where, Why: "it needs a page that is refused"},
+		{What: "code behind", Test: "api.TestMinSequence", Why: "the reads of these scripts are stand-ins"},
 		{What: "code not_replaced", Test: "ingress.TestContract", Why: "sockets alone replace orders"},
 		{What: "GET /ws/user 403", Test: where, Why: "it needs a page that is refused"},
 		{What: "GET /ws/market 403", Test: where, Why: "it needs a page that is refused"},

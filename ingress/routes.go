@@ -89,16 +89,8 @@ func (s *Server) ownRoutes(r *router.Router, prefix string) {
 	}
 }
 
-// parameters are those that the routes of this package know.
-var parameters = wire.Known("address apiKey includeRevoked key metadata")
-
 // telling makes the answers of a handler name the parameters that no route of this package knows.
-func telling(h fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		parameters.Tell(ctx)
-		h(ctx)
-	}
-}
+var telling = wire.Known("address apiKey includeRevoked key metadata").Telling
 
 // add adds a route; a GET also answers HEAD.
 func add(r *router.Router, method, path string, h fasthttp.RequestHandler) {

@@ -170,7 +170,7 @@ func (s *Server) Attach(o Options) error {
 	s.options.Public, s.options.Account, s.options.Market = o.Public, o.Account, o.Market
 	s.options.User, s.options.Past, s.options.Request = o.User, o.Past, o.Request
 	s.options.Moved, s.options.Await, s.options.JournalID = o.Moved, o.Await, o.JournalID
-	s.options.Watches, s.options.Heard = o.Watches, o.Heard
+	s.options.Watches, s.options.Heard, s.options.Current = o.Watches, o.Heard, o.Current
 	s.attached = true
 	return nil
 }
@@ -323,7 +323,7 @@ func (s *Server) gate(name string, needsReady bool, h fasthttp.RequestHandler,
 			ctx.Response.Header.Set("Retry-After", "1")
 			send(ctx, refuseEarly)
 			ctx.Response.Header.SetStatusMessage([]byte("Too Early"))
-		} else if s.admit(ctx) {
+		} else if s.admit(ctx) && (!needsReady || s.options.Current == nil || s.options.Current(ctx)) {
 			h(ctx)
 		}
 		counters.observe(ctx)

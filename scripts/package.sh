@@ -65,15 +65,21 @@ papers() {
 
 # The environment file names each flag of serve once, and nothing else; the unit is strict.
 settings() {
-	local score
+	local score unit units=$root.units
+	mkdir -p "$units"
 	same "$("$out/clobd" serve --help | grep -o 'CLOBD_[A-Z_]*' | grep -v CLOBD_DATA | sort -u)" \
 		"$(grep -o '^#CLOBD_[A-Z_]*' scripts/ops/clobd.env | tr -d '#' | sort)" \
 		"clobd.env does not have the flags of serve"
 	command -v systemd-analyze >/dev/null || { echo "SKIPPED: there is no systemd-analyze"; return; }
-	score=$(systemd-analyze security --offline=true scripts/ops/clobd.service |
-		sed -n 's/.*exposure level for clobd.service: \([0-9.]*\).*/\1/p')
-	echo "exposure of the unit: $score"
-	awk -v score="$score" 'BEGIN { exit !(score != "" && score <= 2.0) }' || fail "that is above 2.0"
+	# Alone, and as voters of a cluster. That the program is there is checked with the package.
+	for unit in scripts/ops/clobd.service scripts/ops/cluster/*.service; do
+		sed "s,=/usr/bin/clobd,=$(realpath "$out/clobd")," "$unit" >"$units/${unit##*/}"
+		systemd-analyze verify "$units/${unit##*/}" || fail "$unit is no sound unit"
+		score=$(systemd-analyze security --offline=true "$unit" |
+			sed -n "s/.*exposure level for ${unit##*/}: \([0-9.]*\).*/\1/p")
+		echo "exposure of ${unit##*/}: $score"
+		awk -v score="$score" 'BEGIN { exit !(score != "" && score <= 2.0) }' || fail "that is above 2.0"
+	done
 }
 
 # bring PROGRAM...: puts a program of this machine into the root, with its libraries.

@@ -5,13 +5,16 @@
 # beyond the spread.
 #
 # Or what an option of a node costs an order in CPU time: to be scraped once a second, which must be
-# within 1.02, or to keep a runtime trace (--trace-slow).
+# within 1.02, to be the only voter of a cluster, which must be within 1.10, or to keep a runtime
+# trace (--trace-slow). With "forward": what an order costs each node of a cluster of four that a
+# gateway takes, and how long it takes.
 #
 #	scripts/turns.sh OLD NEW [ROUNDS]
-#	scripts/turns.sh with scrape|trace [ROUNDS]
+#	scripts/turns.sh with scrape|trace|cluster [ROUNDS]
+#	scripts/turns.sh with forward
 set -euo pipefail
 [[ $# -eq 2 || $# -eq 3 ]] || {
-	echo "usage: scripts/turns.sh OLD NEW [ROUNDS], or scripts/turns.sh with scrape|trace [ROUNDS]" >&2
+	echo "usage: scripts/turns.sh OLD NEW [ROUNDS], or scripts/turns.sh with OPTION [ROUNDS]" >&2
 	exit 2
 }
 

@@ -10,6 +10,14 @@ import (
 
 var sequenceHeader = []byte("X-Sequence")
 
+// What a query may ask of the node that answers, whatever else it asks: to show at least a
+// Sequence, or all that anybody was told of before.
+const (
+	MinSequence  = "min_seq"
+	Consistency  = "consistency"
+	Linearizable = "linearizable" // the one value of Consistency
+)
+
 // MarkSequence tells the client the Sequence that the answer shows: that of its Command, or the
 // last one of what a read was made of. Clients compare the two: a read with a Sequence not below
 // that of a write shows the write. Sequence 0, before the first Command, is not told.

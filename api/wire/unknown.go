@@ -21,9 +21,10 @@ const (
 // Parameters are the names that some routes know.
 type Parameters map[string]struct{}
 
-// Known are the names in some texts, with spaces between them.
+// Known are the names in some texts, with spaces between them, and those that every request may
+// have.
 func Known(texts ...string) Parameters {
-	p := Parameters{}
+	p := Parameters{MinSequence: {}, Consistency: {}}
 	for _, text := range texts {
 		for name := range strings.FieldsSeq(text) {
 			p[name] = struct{}{}
@@ -57,6 +58,14 @@ func (p Parameters) Tell(ctx *fasthttp.RequestCtx) {
 	}
 	if unknown != nil {
 		ctx.Response.Header.Set(UnknownQuery, strings.Join(unknown, ", "))
+	}
+}
+
+// Telling makes the answers of a handler name the parameters that are not known.
+func (p Parameters) Telling(h fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		p.Tell(ctx)
+		h(ctx)
 	}
 }
 

@@ -161,7 +161,7 @@ func (n membership) readCluster(ctx context.Context) error {
 	n.cluster = &role.Cluster{Name: name, ID: who.ID, Journal: id, Listen: address, TLS: secure,
 		Faucet: n.faucet, Passport: who, Secrets: n.secretFiles,
 		Links: n.Demo, Settings: n.common, Known: who.Members, Led: n.ledNow,
-		Addresses:   map[string]string{name: address},
+		Addresses: map[string]string{name: address}, Priority: n.Priority,
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
 		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) },
 		Shun:        func(f [32]byte) error { return n.poison.shun(f) }, Proved: n.proved}

@@ -32,20 +32,26 @@ type fleet struct {
 	traders map[string][]*actor
 }
 
-// newFleet makes and starts a cluster of voters a, b and c and the gateway g.
+// newFleet makes and starts a cluster of voters a, b and c and the gateway g, with three markets.
 func newFleet(t *testing.T, perNode int) *fleet {
+	t.Helper()
+	return newFleetOf(t, perNode, 3)
+}
+
+// newFleetOf is newFleet with so many markets, and flags for all nodes.
+func newFleetOf(t *testing.T, perNode, markets int, flags ...string) *fleet {
 	t.Helper()
 	seed := setting.Seed(t, uint64(time.Now().UnixNano()))
 	folder, binary := t.TempDir(), buildNode(t)
 	catalog := filepath.Join(folder, "catalog.jsonl")
 	f := &fleet{names: []string{"a", "b", "c", "g"}, nodes: map[string]*process{},
 		traders: map[string][]*actor{},
-		world:   &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, 3)}}
+		world:   &world{rand: rand.New(rand.NewPCG(seed, 0)), tokens: writeCatalog(t, catalog, markets)}}
 	init := []string{"cluster", "init"}
 	for _, name := range f.names {
 		address := freeAddress(t)
-		p := newProcess(t, binary, filepath.Join(folder, name), "--catalog", catalog, "--limits", "off",
-			"--cluster", name+"@"+address)
+		p := newProcess(t, binary, filepath.Join(folder, name), append([]string{"--catalog", catalog,
+			"--limits", "off", "--cluster", name + "@" + address}, flags...)...)
 		f.nodes[name] = p
 		switch name {
 		case "a":

@@ -378,6 +378,7 @@ func (n *node) open(ctx context.Context) error {
 	answers, err := api.New(api.Options{Board: n.role.Board, History: history,
 		Catalog: n.describe.Current, Values: n.values, KeyID: n.keyring.KeyID,
 		Checksum: auth.Checksum, JournalID: n.role.Journal.ID, Exchanges: n.exchanges(),
+		Confirm:  n.role.Confirm,
 		Profiles: n.profiles, Console: n.facts(),
 		WalletAllow: n.allowed, Client: n.door.ClientAddress, Log: n.log})
 	if err != nil {
@@ -404,7 +405,7 @@ func (n *node) open(ctx context.Context) error {
 		Account: answers.Account, Market: n.streams.hub.Serve,
 		User: n.streams.hub.ServeUser, Past: history.Past,
 		Request: history.Request, Moved: history.Move, Await: history.Await,
-		JournalID: n.role.Journal.ID}
+		JournalID: n.role.Journal.ID, Current: answers.Current}
 	n.role.Supply(&attached)
 	if err := n.door.Attach(attached); err != nil {
 		return err

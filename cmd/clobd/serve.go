@@ -57,6 +57,7 @@ type serveCommand struct {
 	TraceSlow          time.Duration `help:"Keep a runtime trace of the last 10 s in memory, and write it to DATA/traces when p99 of POST /order passes this. 0: never. It takes CPU time all the while."`
 	Cluster            string        `placeholder:"NAME@HOST:PORT" help:"Be the member of a cluster that the data folder was made for, and take connections of other members there. One of the voters leads; all members answer reads and take writes. For trials, not for money yet: journal/raft/DESIGN.md lists the gaps. --demo has no bots then."`
 	Peers              []string      `placeholder:"NAME@HOST:PORT" help:"Where other members are, if not where clobd cluster init was told."`
+	Priority           int           `default:"1" placeholder:"NUMBER" help:"Of the voters of a cluster that are well the one with the highest number leads. 0: this one does only if for 3 s nobody else can; it votes, and counts for a majority."`
 	LogLevel           string        `default:"info" enum:"debug,info,warn,error" help:"Least level of the log on standard error."`
 }
 
@@ -195,8 +196,8 @@ func (c *serveCommand) settings() (*settings, error) {
 			"one of the two out"))
 	}
 	problems = append(problems, c.checkListeners()...)
-	if c.ScrubInterval < 0 || c.TraceSlow < 0 {
-		problems = append(problems, errors.New("--scrub-interval or --trace-slow is negative"))
+	if c.ScrubInterval < 0 || c.TraceSlow < 0 || c.Priority < 0 {
+		problems = append(problems, errors.New("--scrub-interval, --trace-slow or --priority is negative"))
 	}
 	if c.Cluster == "" && len(c.Peers) > 0 {
 		problems = append(problems, cli.Hint(errors.New("--peers has no effect without --cluster"),

@@ -42,6 +42,10 @@ type actor struct {
 	outcomes []outcome
 	rand     *rand.Rand
 	sent     []*intent
+	// manner is the query of its readings, "" or one that begins with a question mark; carried is true
+	// if what it sends may be on its way to another node when its own is gone.
+	manner  string
+	carried bool
 }
 
 // newTrader makes a wallet drawn from r and derives its API key.
@@ -212,7 +216,7 @@ type record struct {
 // says so with 503, and is asked again; so is a node that starts again by itself.
 func (x *actor) lookup(i *intent) (record, bool, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		status, body, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex(), nil)
+		status, body, err := x.exchange(http.MethodGet, "/data/order/"+i.id.Hex()+x.manner, nil)
 		switch {
 		case (err != nil || refused(status, err)) && time.Now().Before(end):
 			continue // not yet, or a connection from before the restart

@@ -23,6 +23,7 @@ const (
 	electionTicks  = 10
 	heartbeatTicks = 1
 	messageBytes   = 256 << 10
+	abstaining     = 6 * electionTicks // how long a voter lets others be elected before it
 	inflight       = 64
 	inflightBytes  = 4 << 20
 	committedBytes = 4 << 20
@@ -34,6 +35,10 @@ const (
 // after each of the calls, and carries out the Work. One goroutine owns it.
 type Core struct {
 	ID uint64
+	// Abstains is set by the owner for a voter that is not to lead: it begins no election and takes
+	// over from nobody, but votes as ever. It leads in the end if for abstaining ticks nobody else
+	// does: who would be fit may lack entries that only the unfit have.
+	Abstains bool
 
 	raw     *raft.RawNode
 	storage *storage
@@ -47,6 +52,7 @@ type Core struct {
 	lead      *Lead // nil: this member may not append
 	leader    bool
 	leads     uint64 // the member that leads, 0 if none is known
+	heard     uint64 // the tick at which that one was heard last
 	term      uint64
 	last      uint64 // index of the last entry handed out to be written
 	lastTerm  uint64 // of that entry
@@ -154,9 +160,13 @@ func (c *Core) readTail() (err error) {
 
 // Tick tells that time passes.
 func (c *Core) Tick() {
-	c.guard.ticks++
-	c.guard.asks = 0
-	c.raw.Tick()
+	c.guard.tick()
+	c.storage.ticks++
+	if c.Abstains && !c.leader && c.guard.ticks < c.heard+abstaining && len(c.conf.GetVoters()) > 1 {
+		c.raw.TickQuiesced() // the last leader's time runs out as ever, and no election begins here
+	} else {
+		c.raw.Tick()
+	}
 	c.asks.tick(c)
 }
 
@@ -169,11 +179,17 @@ func (c *Core) Step(m *pb.Message) {
 		c.refuse(m, why)
 	case m.GetType() == pb.MsgSnap: // introduce was all
 	case m.GetType() == pb.MsgReadIndex && !sure(c): // asked again in some ticks
+	case m.GetType() == pb.MsgTimeoutNow && c.Abstains: // who leads goes on
 	default:
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
 		}
+		if m.GetFrom() == c.leads {
+			c.heard = c.guard.ticks
+		}
+		c.storage.asker = m.GetFrom()
 		_ = c.raw.Step(c.ahead(m)) // its errors are of messages that count for nothing
+		c.storage.asker = 0
 	}
 }
 
@@ -209,7 +225,7 @@ func (c *Core) Forget(id uint64) (before int, leaderless bool) {
 
 // Campaign begins an election, unless a leader is known.
 func (c *Core) Campaign() {
-	if c.raw.BasicStatus().Lead == raft.None {
+	if c.raw.BasicStatus().Lead == raft.None && !c.Abstains {
 		_ = c.raw.Campaign()
 	}
 }

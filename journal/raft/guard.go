@@ -32,8 +32,12 @@ var dropTexts = [drops]string{"", "address", "kind", "stranger", "form", "log", 
 const (
 	// highest bounds terms and indexes: what is larger would overflow one day.
 	highest = 1 << 62
-	// asksPerTick bounds the questions of other members that this one answers between two ticks.
-	asksPerTick = 256
+	// asksPerTick bounds the questions of each other member that this one answers between two ticks.
+	// An honest one has one question at a time on its way.
+	asksPerTick = 128
+	// rejectsPerTick bounds the refused appends of each other member that this one looks at between
+	// two ticks: each is a search in the log, and makes it send from another place.
+	rejectsPerTick = 4
 	// quiet is how many ticks pass between two lines of the log on drops of one kind.
 	quiet = 200
 )
@@ -44,8 +48,8 @@ type guard struct {
 	dropped [drops]atomic.Uint64
 	spoke   [drops]uint64 // the tick of the last line in the log
 	ticks   uint64
-	asks    int    // since the last tick
-	reads   uint64 // questions that the library was given in this term
+	counts  map[uint64]*count // of other members, since the last tick
+	reads   uint64            // questions that the library was given in this term
 
 	told      []uint64          // voters that this member was told of
 	nominated map[uint64]uint64 // learners that will vote → index of the entry that says so
@@ -57,6 +61,27 @@ type guard struct {
 	// several if an entry was replaced.
 	heads map[uint64][]judged
 	frame engine.Frame
+}
+
+// count is what a member has said between two ticks that costs much.
+type count struct{ asks, rejects int }
+
+// tick begins to count anew.
+func (g *guard) tick() {
+	g.ticks++
+	clear(g.counts)
+}
+
+// of is the count of a member.
+func (g *guard) of(id uint64) *count {
+	t := g.counts[id]
+	if t == nil {
+		if t = new(count); g.counts == nil {
+			g.counts = map[uint64]*count{}
+		}
+		g.counts[id] = t
+	}
+	return t
 }
 
 // judged is the end of the frames up to an entry of a term.
@@ -97,6 +122,26 @@ func (c *Core) trusts(id uint64) bool {
 		slices.Contains(c.conf.GetVotersOutgoing(), id) ||
 		!c.member(c.ID) && slices.Contains(g.told, id) ||
 		c.applied < g.until && slices.Contains(g.hint.GetVoters(), id)
+}
+
+// trusted are the members that one trusts.
+func trusted(c *Core) (all []uint64) {
+	g := &c.guard
+	for _, some := range [][]uint64{c.conf.GetVoters(), c.conf.GetVotersOutgoing(), g.told,
+		g.hint.GetVoters()} {
+		for _, id := range some {
+			if c.trusts(id) && !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+	}
+	for id := range g.nominated {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // member reports whether the log names a member.
@@ -158,6 +203,12 @@ func (c *Core) fits(m *pb.Message) drop {
 		if m.GetTerm() == c.term && (m.GetIndex() > c.last || m.GetReject() &&
 			m.GetRejectHint() > m.GetIndex()) {
 			return dropLog
+		}
+		if m.GetReject() {
+			t := c.guard.of(m.GetFrom())
+			if t.rejects++; t.rejects > rejectsPerTick {
+				return dropOften
+			}
 		}
 	case pb.MsgHeartbeatResp:
 		return c.echoes(m)
@@ -310,7 +361,7 @@ func (c *Core) introduce(m *pb.Message) drop {
 	g := &c.guard
 	s := m.GetSnapshot()
 	switch {
-	case s == nil && !c.guard.often():
+	case s == nil && !c.guard.often(m.GetFrom()):
 		return dropOften
 	case s == nil:
 		c.work.Send = append(c.work.Send, &pb.Message{Type: pb.MsgSnap.Enum(), From: new(c.ID),
@@ -325,9 +376,10 @@ func (c *Core) introduce(m *pb.Message) drop {
 }
 
 // often counts a question of another member, and reports whether it may be answered.
-func (g *guard) often() bool {
-	g.asks++
-	return g.asks <= asksPerTick
+func (g *guard) often(id uint64) bool {
+	t := g.of(id)
+	t.asks++
+	return t.asks <= asksPerTick
 }
 
 // mayAsk judges the question of another member what is committed.
@@ -338,7 +390,7 @@ func (c *Core) mayAsk(m *pb.Message) drop {
 		return dropForm
 	case !c.member(m.GetFrom()):
 		return dropStranger
-	case !c.guard.often():
+	case !c.guard.often(m.GetFrom()):
 		return dropOften
 	}
 	return taken

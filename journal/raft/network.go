@@ -26,7 +26,7 @@ type NetworkOptions struct {
 	// TLS has this member's certificate, and in RootCAs and ClientCAs the cluster's authority. A
 	// certificate names its member by MemberName.
 	TLS *tls.Config
-	// Receive takes each message. It must not wait: what finds no room is lost.
+	// Receive takes each message. While it waits, nothing more is read from that connection.
 	Receive func(m *pb.Message)
 	// Unreachable is called when messages to a member got lost; nil: nobody wants to know.
 	Unreachable func(id uint64)
@@ -38,6 +38,9 @@ type NetworkOptions struct {
 	// Guest takes a connection of somebody who is no member yet, and closes it. It has one of the few
 	// places of those who have proved nothing, and a second to prove something; nil: none is taken.
 	Guest func(c net.Conn)
+	// Brief reports whether a member has only short messages to send, because it cannot lead: a long
+	// one of it is not kept; nil: all may be long. It must not wait.
+	Brief func(id uint64) bool
 	// Removed reports whether a member was removed: it is hung up, and not let in again; nil: none
 	// was. It must not wait.
 	Removed func(id uint64) bool
@@ -81,6 +84,8 @@ const (
 	queued = 4096
 	// longest bounds one message: a frame of one Command with all its Events is the largest.
 	longest = 64 << 20
+	// brief bounds those of a member that cannot lead: answers and questions.
+	brief = 64 << 10
 	// dialTime is how long a connection may take, redial the pause between two attempts.
 	dialTime = time.Second
 	redial   = 20 * time.Millisecond
@@ -366,6 +371,12 @@ func (n *Network) receive(raw net.Conn, c *tls.Conn) error {
 		length := int(binary.LittleEndian.Uint32(size[:]))
 		if length > longest {
 			return fmt.Errorf("a message of %d bytes", length)
+		}
+		if length > brief && n.o.Brief != nil && n.o.Brief(from) {
+			if _, err := io.CopyN(io.Discard, in, int64(length)); err != nil {
+				return err
+			}
+			continue
 		}
 		buf = slices.Grow(buf[:0], length)[:length]
 		if _, err := io.ReadFull(in, buf); err != nil {

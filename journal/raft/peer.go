@@ -42,16 +42,16 @@ type Options struct {
 type Peer struct {
 	o        Options
 	core     *Core
-	received chan *pb.Message
+	received *inbox
 	proposed chan offer
-	written  chan *Write // settled
-	begin    chan *Write // to be written
-	settle   chan *Write // begun
-	reads    chan *Read  // of old entries
-	asked    chan func() // carried out by the Core's goroutine
-	known    [2]uint64   // leader and term that Moved was told; the Core's goroutine's
-	conf     *pb.ConfState
-	roll     atomic.Pointer[roll] // of conf
+	written  chan *Write          // settled
+	begin    chan *Write          // to be written
+	settle   chan *Write          // begun
+	reads    chan *Read           // of old entries
+	asked    chan func()          // carried out by the Core's goroutine
+	known    [2]uint64            // leader and term that Moved was told; the Core's goroutine's
+	enrolled enrolled             // of the roll; the Core's goroutine's
+	roll     atomic.Pointer[roll] // who is a member
 	campaign time.Time            // when a campaign was planned last; the Core's goroutine's
 	closing  chan struct{}
 	once     sync.Once
@@ -68,8 +68,8 @@ type offer struct {
 }
 
 const (
-	// messages bounds what waits for the Core. What comes when it is full gets lost, as on a network.
-	messages = 4096
+	// writes bounds what the journal was told to write and has not.
+	writes = 4096
 	// offers bounds the frames that wait for the Core; the writer has fewer in flight.
 	offers = 64
 	// turn is how much the Core takes in before it carries out what follows.
@@ -97,11 +97,12 @@ func NewPeer(o Options) (*Peer, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	m := &Peer{o: o, received: make(chan *pb.Message, messages), proposed: make(chan offer, offers),
-		written: make(chan *Write, messages), begin: make(chan *Write, messages),
-		settle: make(chan *Write, messages), asked: make(chan func(), offers),
+	m := &Peer{o: o, proposed: make(chan offer, offers),
+		written: make(chan *Write, writes), begin: make(chan *Write, writes),
+		settle: make(chan *Write, writes), asked: make(chan func(), offers),
 		reads:   make(chan *Read, offers),
 		closing: make(chan struct{}), ended: make(chan struct{})}
+	m.received = newInbox(m.Trusts)
 	var err error
 	m.core, err = NewCore(CoreOptions{ID: o.ID, Journal: o.Journal, Log: o.Log, Voters: o.Voters,
 		propose: m.propose, confirm: m.confirm})
@@ -115,16 +116,31 @@ func NewPeer(o Options) (*Peer, error) {
 type roll struct {
 	voters, learners []uint64
 	removed          map[uint64]bool
+	trusted          []uint64 // who may lead
 }
 
 // enroll notes who is a member by now. The Core's goroutine calls it.
 func (m *Peer) enroll() {
-	if m.conf == m.core.conf {
+	g, conf := &m.core.guard, m.core.conf
+	now := enrolled{conf, g.hint, len(g.nominated), m.core.applied < g.until}
+	if now == m.enrolled {
 		return
 	}
-	m.conf = m.core.conf
-	m.roll.Store(&roll{m.conf.GetVoters(), m.conf.GetLearners(), maps.Clone(m.core.removed)})
+	m.enrolled = now
+	m.roll.Store(&roll{conf.GetVoters(), conf.GetLearners(), maps.Clone(m.core.removed),
+		trusted(m.core)})
 }
+
+// enrolled is all that a roll follows from: when it is the same, so is the roll.
+type enrolled struct {
+	conf, hint *pb.ConfState
+	nominated  int
+	behind     bool
+}
+
+// Trusts reports whether a member may lead, as far as this one knows: nobody else has much to say.
+// Any goroutine may call it.
+func (m *Peer) Trusts(id uint64) bool { return slices.Contains(m.roll.Load().trusted, id) }
 
 // Votes and Learns report whether a member has a vote, or has none and is a member, as far as this
 // one knows; Removed, whether it was removed. Any goroutine may call them.
@@ -186,11 +202,15 @@ func (m *Peer) Confirm(ctx context.Context) (engine.Head, error) {
 // Drops is how many messages of other members were refused, by reason.
 func (m *Peer) Drops() map[string]uint64 { return m.core.Drops() }
 
-// Receive takes a message of another member. It never waits: a message that finds no room is lost.
+// Receive takes a message of another member. That of one who may lead is lost if it finds no room.
+// Who says too much otherwise has to wait: its messages then stay where it sends them from.
 func (m *Peer) Receive(message *pb.Message) {
-	select {
-	case m.received <- message:
-	default:
+	for !m.received.put(message) && !m.Trusts(message.GetFrom()) {
+		select {
+		case <-m.closing:
+			return
+		case <-time.After(m.o.Tick):
+		}
 	}
 }
 
@@ -278,9 +298,9 @@ func (m *Peer) loop() {
 		case <-m.closing:
 			return
 		case <-tick.C:
+			m.received.tick()
 			m.core.Tick()
-		case x := <-m.received:
-			m.core.Step(x)
+		case <-m.received.some: // more takes them
 		case x := <-m.written:
 			m.core.Written(x)
 		case x := <-m.proposed:
@@ -306,10 +326,9 @@ func (m *Peer) loop() {
 
 // more takes in what else has come, so that one Write holds much.
 func (m *Peer) more() {
+	m.received.take(turn, m.core.Step)
 	for range turn {
 		select {
-		case x := <-m.received:
-			m.core.Step(x)
 		case x := <-m.written:
 			m.core.Written(x)
 		case x := <-m.proposed:

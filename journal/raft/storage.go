@@ -3,6 +3,7 @@ package raft
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"clobd/journal"
@@ -30,10 +31,13 @@ type storage struct {
 
 	// The Core's: what was applied, old entries that were read, and those to be read, by the first.
 	applied uint64
-	chunks  [][]*pb.Entry
-	wanted  []uint64
+	chunks  []portion
+	wanted  []lacking
 	reading map[uint64]bool
-	unread  error // why an old entry cannot be read; the Core's
+	unread  error  // why an old entry cannot be read; the Core's
+	asker   uint64 // the member whose message makes the library look for entries; 0: no message does
+	readers map[uint64]*lagger
+	ticks   uint64
 
 	mu     sync.Mutex
 	last   journal.EntryID
@@ -48,7 +52,8 @@ const recentBytes = 8 << 20
 func newStorage(a *journal.Agreed) (*storage, error) {
 	b := a.Ballot()
 	commit, _ := a.Committed()
-	s := &storage{agreed: a, last: a.Last(), applied: commit, reading: map[uint64]bool{}}
+	s := &storage{agreed: a, last: a.Last(), applied: commit, reading: map[uint64]bool{},
+		readers: map[uint64]*lagger{}}
 	s.hard = &pb.HardState{Term: new(b.Term), Vote: new(b.Vote), Commit: new(commit)}
 	words, err := a.Words(s.last.Index)
 	if err != nil {
@@ -264,14 +269,34 @@ func (s *storage) read(low, high, most uint64) (found []*pb.Entry, err error) {
 const (
 	// chunkBytes is how much of old entries is read at once.
 	chunkBytes = 2 << 20
-	// mostChunks bounds those in memory.
+	// mostChunks bounds those in memory, chunksOf those of one member.
 	mostChunks = 8
+	chunksOf   = 2
+	// jumping is how many ticks pass until entries are read for a member that do not follow those
+	// read for it before. Who catches up jumps once, and reads on.
+	jumping = 4
 )
+
+// portion is entries that were read for a member.
+type portion struct {
+	by      uint64
+	entries []*pb.Entry
+}
+
+// lacking is entries from low on that a member lacks.
+type lacking struct{ by, low uint64 }
+
+// lagger is a member for which old entries are read.
+type lagger struct {
+	end  uint64 // behind the last entry read
+	jump uint64 // the tick from which on it may jump
+}
 
 // old are entries that were applied long ago. If they are not in memory, they are wanted, and the
 // error makes the library try again when it hears from the member that lacks them.
 func (s *storage) old(low, high, most uint64) (found []*pb.Entry, err error) {
-	for _, chunk := range s.chunks {
+	for i := range s.chunks {
+		chunk := s.chunks[i].entries
 		first := chunk[0].GetIndex()
 		end := first + uint64(len(chunk))
 		if low < first || low >= end {
@@ -294,35 +319,54 @@ func (s *storage) old(low, high, most uint64) (found []*pb.Entry, err error) {
 	return nil, raft.ErrCompacted
 }
 
-// want lets entries from low on be read, unless they are in memory.
+// want lets entries from low on be read for the member that asks, unless they are in memory. That
+// one may make this member read on, and not read here and there.
 func (s *storage) want(low uint64) {
-	if low > s.applied || s.reading[low] {
+	if low > s.applied || s.reading[low] || s.asker == 0 {
 		return
 	}
 	s.mu.Lock()
 	e := s.look(low)
 	s.mu.Unlock()
 	for _, chunk := range s.chunks {
-		if low >= chunk[0].GetIndex() && low-chunk[0].GetIndex() < uint64(len(chunk)) {
+		first := chunk.entries[0].GetIndex()
+		if low >= first && low-first < uint64(len(chunk.entries)) {
 			return
 		}
 	}
-	if e == nil {
-		s.reading[low], s.wanted = true, append(s.wanted, low)
+	if e == nil && s.may(low) {
+		s.reading[low], s.wanted = true, append(s.wanted, lacking{s.asker, low})
 	}
+}
+
+// may reports whether entries from low on may be read now for the member that asks.
+func (s *storage) may(low uint64) bool {
+	r := s.readers[s.asker]
+	if r == nil {
+		r = &lagger{jump: s.ticks}
+		s.readers[s.asker] = r
+	}
+	if low != r.end && s.ticks < r.jump {
+		return false
+	}
+	if low != r.end {
+		r.jump = s.ticks + jumping
+	}
+	return true
 }
 
 // Read is old entries to be read for a member that is behind.
 type Read struct {
 	storage   *storage
+	by        uint64 // for the member that lacks them
 	low, high uint64
 	entries   []*pb.Entry
 }
 
 // reads are those that are wanted.
 func (s *storage) reads() (all []*Read) {
-	for _, low := range s.wanted {
-		all = append(all, &Read{storage: s, low: low, high: s.applied + 1})
+	for _, w := range s.wanted {
+		all = append(all, &Read{storage: s, by: w.by, low: w.low, high: s.applied + 1})
 	}
 	s.wanted = nil
 	return all
@@ -341,12 +385,30 @@ func (c *Core) HasRead(r *Read) {
 	if len(r.entries) == 0 {
 		return
 	}
-	if s.chunks = append(s.chunks, r.entries); len(s.chunks) > mostChunks {
-		s.chunks[0] = nil
-		s.chunks = s.chunks[1:]
+	s.keep(portion{r.by, r.entries})
+	if of := s.readers[r.by]; of != nil {
+		of.end = r.low + uint64(len(r.entries))
 	}
 	// A heartbeat, as at a tick: whoever lacks entries gets them when he answers it.
 	_ = c.raw.Step(&pb.Message{Type: pb.MsgBeat.Enum(), From: new(uint64(raft.LocalAppendThread))})
+}
+
+// keep keeps a chunk in place of the oldest of the same member, or of all, if there are too many.
+func (s *storage) keep(c portion) {
+	same := func(other portion) bool { return other.by == c.by }
+	of := 0
+	for i := range s.chunks {
+		if same(s.chunks[i]) {
+			of++
+		}
+	}
+	if of >= chunksOf {
+		i := slices.IndexFunc(s.chunks, same)
+		s.chunks = slices.Delete(s.chunks, i, i+1)
+	} else if len(s.chunks) >= mostChunks {
+		s.chunks = slices.Delete(s.chunks, 0, 1)
+	}
+	s.chunks = append(s.chunks, c)
 }
 
 func toLibrary(e *journal.Entry) *pb.Entry {

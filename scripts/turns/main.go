@@ -16,12 +16,15 @@ var errSlower = errors.New("slower beyond the spread")
 func main() {
 	work := flag.String("work", "", "folder for the binaries, which the caller removes")
 	count := flag.Int("rounds", 9, "how often each contestant has its turn")
-	with := flag.String("with", "", "measure this option of one tree's node: scrape or trace")
+	with := flag.String("with", "", "measure this option of one tree's node: scrape, "+
+		"trace or cluster; or forward, the way of an order through a cluster")
 	flag.Parse()
 	err := errors.New("usage: turns -work DIR [-rounds N] OLD NEW, or -with OPTION TREE")
 	switch ready := *work != "" && *count > 0; {
 	case ready && *with == "" && flag.NArg() == 2:
 		err = turns(*work, *count, flag.Arg(0), flag.Arg(1))
+	case ready && *with == "forward" && flag.NArg() == 1:
+		err = forwarded(*work, flag.Arg(0))
 	case ready && *with != "" && flag.NArg() == 1:
 		err = optionTurns(*work, *count, *with, flag.Arg(0))
 	}

@@ -27,13 +27,16 @@ import (
 type option struct {
 	flags  []string
 	scrape bool    // its metrics are read once a second
+	voter  bool    // it is the only voter of a cluster
 	most   float64 // limit of its CPU time per order by that of the others; 0: none
 }
 
 func options() map[string]option {
 	return map[string]option{
 		"scrape": {scrape: true, most: 1.02},
-		"trace":  {flags: []string{"--trace-slow", "1h"}}, // it records all the time and writes never
+		// What the code of a cluster costs without another member: orders go through the agreement.
+		"cluster": {voter: true, most: 1.10},
+		"trace":   {flags: []string{"--trace-slow", "1h"}}, // it records all the time and writes never
 	}
 }
 
@@ -115,6 +118,7 @@ func optionTurns(work string, count int, name, tree string) error {
 // loaded is a running node with traders who have money.
 type loaded struct {
 	option
+	data          string
 	cmd           *exec.Cmd
 	public, admin string // HOST:PORT
 	traders       []*trader.Client
@@ -123,7 +127,32 @@ type loaded struct {
 
 // startLoaded starts a node with one market in a folder of its own, and waits until it is ready.
 func startLoaded(binary, folder string, o option) (*loaded, error) {
-	n := &loaded{option: o}
+	if o.voter {
+		address, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		out, err := exec.Command(binary, "cluster", "init", "--data", filepath.Join(folder, "data"),
+			"--cluster", "a@"+address).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("cluster init: %w: %s", err, out)
+		}
+		o.flags = append(o.flags, "--cluster", "a@"+address)
+	}
+	n, err := launch(binary, folder, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.prepare(); err != nil {
+		n.stop()
+		return nil, err
+	}
+	return n, nil
+}
+
+// launch starts a node with one market in a folder of its own.
+func launch(binary, folder string, o option) (*loaded, error) {
+	n := &loaded{option: o, data: filepath.Join(folder, "data")}
 	var err error
 	if n.public, err = freePort(); err == nil {
 		n.admin, err = freePort()
@@ -134,19 +163,12 @@ func startLoaded(binary, folder string, o option) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.cmd = exec.Command(binary, append([]string{"serve", "--data", filepath.Join(folder, "data"),
+	n.cmd = exec.Command(binary, append([]string{"serve", "--data", n.data,
 		"--listen", n.public, "--admin", n.admin, "--catalog", catalog, "--faucet", "100000000",
 		"--limits", "off", "--disk-ballast", "0", "--disk-reserve", "0", "--log-level", "error"},
 		o.flags...)...)
 	n.cmd.Stderr, n.cmd.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := n.cmd.Start(); err != nil {
-		return nil, err
-	}
-	if err := n.prepare(); err != nil {
-		n.stop()
-		return nil, err
-	}
-	return n, nil
+	return n, n.cmd.Start()
 }
 
 // prepare waits until the node is ready, and makes its traders.

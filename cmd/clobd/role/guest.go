@@ -239,7 +239,7 @@ func (m fellow) admitAt(ctx context.Context, c *candidate) error {
 	case err != nil:
 		return err
 	case w.Refused != "":
-		return &refusedError{by: m.called(to), why: w.Refused}
+		return &refusedError{by: to, name: m.called(to), why: w.Refused}
 	case w.Taken > 0:
 		return &takenError{w.Taken}
 	case w.Member != "":
@@ -359,7 +359,7 @@ func (m fellow) expelled() {
 		if ids := m.judges(); len(ids) > 0 && m.age() > doubtful {
 			_, err := m.ask(ids[turn%len(ids)])
 			if refused := new(refusedError); errors.As(err, &refused) && refused.removed {
-				m.expel(refused.by)
+				m.expel(refused.name)
 				return
 			}
 		}

@@ -1,7 +1,6 @@
 package role
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -12,9 +11,9 @@ import (
 	"clobd/journal/raft"
 )
 
-// heir is the voter that should lead if this member does not: the one with most of the log of those
-// that are well. Who is well has its spare Exchange, and room on its disk. If nobody is, well is
-// false.
+// heir is the voter that should lead if this member does not: of those that are well the one with
+// the highest priority, and then with most of the log. Who is well has its spare Exchange, room on
+// its disk, and a clock that is right. If nobody is, well is false.
 func (m fellow) heir() (id uint64, well bool) {
 	var voters []uint64
 	match := map[uint64]uint64{}
@@ -25,16 +24,16 @@ func (m fellow) heir() (id uint64, well bool) {
 		}
 	})
 	var mutex sync.Mutex
-	var good []uint64
+	var good []contender
 	var asked sync.WaitGroup
 	for _, v := range voters {
 		if v == m.cluster.ID || match[v] == 0 {
 			continue
 		}
 		asked.Go(func() {
-			if w, err := m.ask(v); err == nil && w.Spare && !w.Full {
+			if w, err := m.ask(v); err == nil && w.well() {
 				mutex.Lock()
-				good = append(good, v)
+				good = append(good, contender{v, w.Priority, match[v]})
 				mutex.Unlock()
 			}
 		})
@@ -53,7 +52,7 @@ func (m fellow) heir() (id uint64, well bool) {
 	if len(good) == 0 {
 		return 0, false
 	}
-	return slices.MaxFunc(good, func(a, b uint64) int { return cmp.Compare(match[a], match[b]) }), true
+	return slices.MaxFunc(good, better).id, true
 }
 
 // passGap is the pause between two attempts to let somebody else lead.

@@ -36,7 +36,10 @@ type welcome struct {
 	Leads    bool            `json:"leads,omitempty"`
 	Spare    bool            `json:"spare,omitempty"` // it could lead at once
 	Full     bool            `json:"full,omitempty"`  // its disk is
-	Sequence engine.Sequence `json:"sequence"`        // that it shows
+	Unfit    bool            `json:"unfit,omitempty"` // it is not to lead
+	Priority int             `json:"priority"`
+	Clock    int64           `json:"clock"`    // what it shows, in microseconds
+	Sequence engine.Sequence `json:"sequence"` // that it shows
 
 	// Of one who was to be admitted: whether that was done. If not, ids up to Taken were given before,
 	// or Member has its name or address, or Failed says why.
@@ -55,20 +58,27 @@ const (
 
 // refusedError is the error of a member that wants nothing to do with this one.
 type refusedError struct {
-	by, why string
-	removed bool // because this one is no member any more
+	by        uint64
+	name, why string
+	removed   bool // because this one is no member any more
 }
 
-func (e *refusedError) Error() string { return fmt.Sprintf("%s refuses this node: %s", e.by, e.why) }
+func (e *refusedError) Error() string {
+	return fmt.Sprintf("%s refuses this node: %s", e.name, e.why)
+}
 
 // greet says hello on a connection that this member has opened.
 func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
+	before := m.cluster.now()
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
 		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}),
 		papers.Listen(conn, &w, longestHello),
 		conn.SetDeadline(time.Time{}))
+	if err == nil {
+		m.clocks.note(to, time.UnixMicro(w.Clock), before, m.cluster.now())
+	}
 	if err == nil && w.Refused != "" {
-		err = &refusedError{m.called(to), w.Refused, w.Removed}
+		err = &refusedError{to, m.called(to), w.Refused, w.Removed}
 	}
 	return w, err
 }
@@ -93,6 +103,7 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 		return false
 	}
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
+		Unfit: m.unled.Load(), Priority: m.cluster.Priority, Clock: m.cluster.now().UnixMicro(),
 		Sequence: m.Board.Sequence(), Refused: differences(m.called(from), h.Settings,
 			m.cluster.Name, m.cluster.Settings())}
 	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {

@@ -53,6 +53,11 @@ type Cluster struct {
 	Secrets func() (map[string][]byte, error)
 	// Heard is told of an API key that another node has heard from.
 	Heard func(owner engine.WalletNo, key uint32)
+	// Priority says which voter is to lead: that with the highest number of those that are well; with
+	// 0 this one does only while no other can.
+	Priority int
+	// Clock is what this member compares with the others; nil: time.Now.
+	Clock func() time.Time
 	// Led is called when this member begins to lead. It must not wait.
 	Led func()
 }
@@ -74,15 +79,19 @@ type Together struct {
 	refused      sync.Map      // members that this one refuses, with the reason that was logged
 	moved        chan struct{} // has a token when who takes Commands may have changed
 	seen         atomic.Pointer[glimpse]
-	damaged      atomic.Bool            // the journal is, and heals soon
-	heard        atomic.Int64           // when the leader was heard last, in unix nanoseconds
-	refusal      atomic.Pointer[string] // why the leader refuses this member; nil if it does not
-	removal      atomic.Pointer[string] // who says that it was removed; nil: nobody
-	book         papers.Invitations     // of the invitations that it has given
-	turned       atomic.Uint64          // how often somebody who wanted to join was not let in
-	warned       atomic.Int64           // when that was logged last, in unix nanoseconds
-	caught       atomic.Bool            // what is shown is no older than the start
-	goal         engine.Sequence        // that the leader showed when it was first asked; 0: never
+	damaged      atomic.Bool                  // the journal is, and heals soon
+	heard        atomic.Int64                 // when the leader was heard last, in unix nanoseconds
+	refusal      atomic.Pointer[refusedError] // the last refusal of a member that led; nil: none
+	caught       atomic.Bool                  // what is shown is no older than the start
+	goal         engine.Sequence              // shown, nothing of before is missing; 0: unknown
+	questions    questions
+	clocks       clocks                             // of the others
+	surveyed     atomic.Pointer[map[uint64]welcome] // how the other voters were lately
+	unled        atomic.Bool                        // this voter is not to lead
+	removal      atomic.Pointer[string]             // who says that it was removed; nil: nobody
+	book         papers.Invitations                 // of the invitations that it has given
+	turned       atomic.Uint64                      // how often who wanted to join was not let in
+	warned       atomic.Int64                       // when that was logged last, in unix nanoseconds
 
 	writer   atomic.Pointer[sequencer.Sequencer] // takes Commands; nil: another node does, or none
 	counted  atomic.Pointer[sequencer.Sequencer] // the last writer
@@ -188,6 +197,7 @@ func (m *Together) Start() error {
 		Unreachable: func(id uint64) { m.peer.Unreachable(id) },
 		Gone:        func(id uint64) { m.peer.Gone(id) },
 		Removed:     func(id uint64) bool { return m.peer.Removed(id) },
+		Brief:       func(id uint64) bool { return !m.peer.Trusts(id) },
 		Stream:      fellow{m}.serve, Guest: fellow{m}.guest,
 		Farewell: fellow{m}.bid, Log: o.Log})
 	m.peer, err = raft.NewPeer(raft.Options{ID: c.ID, Journal: m.Journal, Send: m.network.Send,
@@ -195,6 +205,7 @@ func (m *Together) Start() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
 	}
+	m.questions.ask = m.peer.Confirm
 	o.Metrics.MustRegister(m.metrics(m.counted.Load, m.term.Load)...)
 	o.Metrics.MustRegister(fellow{m}.collectors()...)
 	x, head := m.restored.State.Exchange, m.restored.Head
@@ -215,6 +226,7 @@ func (m *Together) Start() error {
 	m.joined.Go(fellow{m}.observe)
 	m.joined.Go(fellow{m}.watchDisk)
 	m.joined.Go(fellow{m}.expelled)
+	m.joined.Go(contest{fellow{m}}.compare)
 	return nil
 }
 
@@ -378,8 +390,8 @@ func (m fellow) connect(to uint64) (net.Conn, error) {
 	var refused *refusedError
 	if !errors.As(err, &refused) {
 		m.refusal.Store(nil)
-	} else if text := refused.Error(); m.refusal.Swap(&text) == nil {
-		m.options.Log.Error("this node is refused", "by", refused.by, "why", refused.why)
+	} else if m.refusal.Swap(refused) == nil {
+		m.options.Log.Error("this node is refused", "by", m.called(refused.by), "why", refused.why)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())

@@ -32,10 +32,12 @@ func (m fellow) age() time.Duration {
 
 // Unready says why this member should not be asked now; "" if it may be.
 func (m *Together) Unready() string {
-	for _, why := range []*string{m.removal.Load(), m.refusal.Load()} {
-		if why != nil {
-			return *why
-		}
+	if why := m.removal.Load(); why != nil {
+		return *why
+	}
+	// Who was refused by a member that leads no more has to ask the next one; it may lead itself.
+	if why := m.refusal.Load(); why != nil && why.by == m.leader.Load() {
+		return why.Error()
 	}
 	if age := (fellow{m}).age(); age > silence {
 		return fmt.Sprintf("no leader heard for %.0f s: what is shown may be as old", age.Seconds())
@@ -51,11 +53,11 @@ func (m *Together) Unready() string {
 // wants to read may have to; Unready tells. The error is that of a member that the leader refuses.
 func (m *Together) Await(ctx context.Context) error {
 	told := time.Now()
-	for until := (fellow{m}).catchUp; ctx.Err() == nil; {
+	for ctx.Err() == nil {
 		if why := m.removal.Load(); why != nil {
 			return cli.Hint(errors.New(*why), hintRemoved)
 		}
-		reached, err := until()
+		reached, err := fellow{m}.catchUp(ctx)
 		var refused *refusedError
 		switch {
 		case errors.As(err, &refused) && refused.removed:
@@ -95,7 +97,7 @@ const catchGap = 20 * time.Millisecond
 // catchUpLater goes on where Await had to give up.
 func (m fellow) catchUpLater() {
 	for {
-		if reached, _ := m.catchUp(); reached {
+		if reached, _ := m.catchUp(context.Background()); reached {
 			m.caught.Store(true)
 			return
 		}
@@ -110,24 +112,37 @@ func (m fellow) catchUpLater() {
 // errNobody is the error of a question to a leader when there is none.
 var errNobody = errors.New("no node leads")
 
-// catchUp reports whether this member shows what the leader showed when it was first asked.
-func (m fellow) catchUp() (reached bool, err error) {
+// catchUp reports whether this member shows all that was committed when it was asked for the first
+// time. A member that says that it leads is not asked what it shows: it may be cut off, and not
+// know yet that another one leads. The agreement asks a majority.
+func (m fellow) catchUp(ctx context.Context) (reached bool, err error) {
 	if m.Leads() {
 		return true, nil
 	}
 	if m.goal == 0 {
-		to := m.leader.Load()
-		if to == 0 || to == m.cluster.ID {
-			return false, errNobody
+		if err := m.wanted(); err != nil {
+			return false, err
 		}
-		w, err := m.ask(to)
+		head, err := m.peer.Confirm(ctx)
 		if err != nil {
 			return false, err
 		}
-		if !w.Leads {
-			return false, errNobody
-		}
-		m.goal = w.Sequence
+		m.goal = max(1, head.Sequence)
 	}
 	return m.Board.Sequence() >= m.goal, nil
+}
+
+// wanted returns the refusal of the member that leads, if that one refuses this member: it may have
+// been started with other settings. Whether the other is reached does not matter here.
+func (m fellow) wanted() error {
+	to := m.leader.Load()
+	if to == 0 || to == m.cluster.ID {
+		return nil
+	}
+	_, err := m.ask(to)
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return nil
 }

@@ -76,6 +76,9 @@ type Play interface {
 	Leads() bool
 	// Await returns once what this node shows is no older than its start. Start comes before.
 	Await(ctx context.Context) error
+	// Confirm returns a Sequence not below that of anything that anybody was told before the call, by
+	// whichever node. Start comes before.
+	Confirm(ctx context.Context) (engine.Sequence, error)
 	// Unready says why this node should not be asked now; "" if it may be.
 	Unready() string
 	// Standing says how a member sees its cluster; nil if the node is alone.

@@ -168,6 +168,15 @@ func (m fellow) collectors() []prometheus.Collector {
 			}
 			return 0
 		}),
+		of.Gauge("clock_off_seconds", "How far the median of the voters' clocks is ahead of this node's at "+
+			"least; 0 if they may be equal.", func() float64 { return contest{m}.off().Seconds() }),
+		of.Gauge("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
+			func() float64 {
+				if m.unled.Load() {
+					return 1
+				}
+				return 0
+			}),
 		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
 			"be as old.", func() float64 { return m.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+

@@ -183,9 +183,26 @@ func (s *seat) in(wait int64, life int, do func()) {
 // tick is the member's clock for timeouts.
 func (s *seat) tick(life int) {
 	s.in(10_000+s.c.dice.Int64N(300), life, func() {
+		s.core.Abstains = s.off()
 		s.core.Tick()
 		s.tick(life)
 	})
+}
+
+// off reports whether the member's clock is more than a second from the median of its own and those
+// of the voters that it can see: then it is not to lead. Of an even number both in the middle must
+// be as far.
+func (s *seat) off() bool {
+	var ahead []int64
+	voters := s.core.Standing().Voters
+	for _, o := range s.c.seats {
+		if o == s || o.up && o.paused <= s.c.at && slices.Contains(voters, o.id) {
+			ahead = append(ahead, o.skew-s.skew)
+		}
+	}
+	slices.Sort(ahead)
+	low, high := ahead[(len(ahead)-1)/2], ahead[len(ahead)/2]
+	return low > 1000 || high < -1000
 }
 
 // pump does what the Core wants, and lets everybody see what follows.
