@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -111,7 +110,7 @@ func (c *collector) take(b []byte) int {
 	}
 	b = b[:size]
 	err := engine.DecodeFrame(b, &c.frame)
-	if errors.Is(err, engine.ErrFormat) && checksum(b) == binary.LittleEndian.Uint32(b[checksumAt:]) {
+	if errors.Is(err, engine.ErrFormat) && disk.Holds(b, checksumAt) {
 		c.newer++
 	}
 	if errors.Is(err, engine.ErrChecksum) {
@@ -131,13 +130,8 @@ func (c *collector) take(b []byte) int {
 	return len(b)
 }
 
-const checksumAt = engine.FrameOverhead - 4
-
-// checksum is what the checksum of frame b, of any format, must be.
-func checksum(b []byte) uint32 {
-	sum := crc32.Checksum(b[:checksumAt], castagnoli)
-	return crc32.Update(sum, castagnoli, b[engine.FrameOverhead:])
-}
+// checksumAt is where a frame of any format has its checksum.
+const checksumAt = engine.FrameOverhead - disk.SumBytes
 
 func (c *collector) set(no uint64, b []byte) {
 	key := frameKey(no)
@@ -219,7 +213,7 @@ func logChunk(block []byte) (part []byte, kind int, rest []byte, whole bool) {
 	if to > len(block) {
 		return nil, 0, nil, false
 	}
-	sum := crc32.Checksum(block[chunkKindAt:to], castagnoli)
+	sum := disk.Sum(block[chunkKindAt:to])
 	sum = (sum>>15 | sum<<17) + 0xa282ead8 // as LevelDB masks it
 	return block[from:to], kind, block[to:], sum == binary.LittleEndian.Uint32(block)
 }

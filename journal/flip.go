@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -34,7 +34,7 @@ func (c *collector) unflip() error {
 	}
 	var all []found
 	for _, b := range c.suspects {
-		if turnBack(b) && engine.DecodeFrame(b, &c.frame) == nil && c.frame.No > 0 {
+		if disk.TurnBack(b, checksumAt) && engine.DecodeFrame(b, &c.frame) == nil && c.frame.No > 0 {
 			all = append(all, found{c.frame.No, b})
 		}
 	}
@@ -62,33 +62,4 @@ func (c *collector) unflip() error {
 		c.unflipped++
 	}
 	return nil
-}
-
-// turnBack flips back the bit of a frame that makes its checksum wrong; false if no single bit
-// does.
-func turnBack(b []byte) bool {
-	const at = checksumAt
-	sum := checksum(b)
-	wrong := sum ^ binary.LittleEndian.Uint32(b[at:])
-	if bits.OnesCount32(wrong) == 1 { // of the checksum itself
-		binary.LittleEndian.PutUint32(b[at:], sum)
-		return true
-	}
-	var does [8]uint32 // what a flip of each bit of a byte does to the checksum
-	for bit := range does {
-		does[bit] = castagnoli[1<<bit]
-	}
-	for i := len(b) - 1; i >= 0; i-- {
-		if i >= at && i < engine.FrameOverhead {
-			continue // the checksum does not cover itself
-		}
-		for bit := range does {
-			if does[bit] == wrong {
-				b[i] ^= 1 << bit
-				return true
-			}
-			does[bit] = castagnoli[byte(does[bit])] ^ does[bit]>>8
-		}
-	}
-	return false
 }

@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 	"math"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"clobd/engine"
+	"clobd/journal/disk"
 )
 
 // FuzzMark: a slot of the mark that checks out is written again with the same bytes, and of two
@@ -27,7 +27,7 @@ func FuzzMark(f *testing.F) {
 			le := binary.LittleEndian
 			le.PutUint64(slot, markMagic)
 			le.PutUint64(slot[8:], markFormat)
-			le.PutUint32(slot[markSumAt:], crc32.Checksum(slot[:markSumAt], castagnoli))
+			le.PutUint32(slot[markSumAt:], disk.Sum(slot[:markSumAt]))
 		}
 		m, turn, ok := decodeMark(slot)
 		if mend && len(slot) >= markSize != ok {

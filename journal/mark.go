@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -48,8 +47,6 @@ const (
 	promised   = 4 * 8 // bytes of a Promise
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 const hintMark = "clobd verify tells whether the journal itself is whole; then clobd recover " +
 	"--accept-loss makes a new mark; or clobd restore brings back a copy"
 
@@ -67,7 +64,7 @@ func (m *Mark) encode(turn uint64) []byte {
 			b = le.AppendUint64(b, v)
 		}
 	}
-	b = le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	b = le.AppendUint32(b, disk.Sum(b))
 	return b[:markSlot]
 }
 
@@ -90,7 +87,7 @@ func decodeMark(b []byte) (m Mark, turn uint64, ok bool) {
 	default:
 		return m, 0, false
 	}
-	if le.Uint32(b[sumAt:]) != crc32.Checksum(b[:sumAt], castagnoli) {
+	if le.Uint32(b[sumAt:]) != disk.Sum(b[:sumAt]) {
 		return Mark{}, 0, false
 	}
 	m.Journal, m.Frame = le.Uint64(b[16:]), le.Uint64(b[32:])

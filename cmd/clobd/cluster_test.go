@@ -110,7 +110,8 @@ func (f *fleet) agree(t *testing.T) string {
 				all = append(all, s)
 			}
 		}
-		same := len(all) > 0 && all[0].Leader != "" && all[0].Sequence > 3 // the markets are listed
+		same := len(all) > 0 && all[0].Leader != "" &&
+			int(all[0].Sequence) > len(f.world.tokens)/2 // the markets are listed
 		for i := range all {
 			same = same && all[i].Leader == all[0].Leader && all[i].Term == all[0].Term &&
 				all[i].Sequence == all[0].Sequence

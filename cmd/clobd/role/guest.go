@@ -356,7 +356,7 @@ func (m fellow) expelled() {
 			m.expel("the journal")
 			return
 		}
-		if ids := m.judges(); len(ids) > 0 && m.age() > doubtful {
+		if ids := judges(m); len(ids) > 0 && m.age() > doubtful {
 			_, err := m.ask(ids[turn%len(ids)])
 			if refused := new(refusedError); errors.As(err, &refused) && refused.removed {
 				m.expel(refused.name)
@@ -375,7 +375,7 @@ func (m fellow) expelled() {
 const doubtful = 400 * time.Millisecond
 
 // judges are the other voters, as this member knows them or was told.
-func (m fellow) judges() (ids []uint64) {
+func judges(m fellow) (ids []uint64) {
 	in := m.peer.Votes(m.cluster.ID) || m.peer.Learns(m.cluster.ID)
 	for id := range m.others() {
 		if m.peer.Votes(id) || !in && slices.Contains(m.cluster.told(), id) {
