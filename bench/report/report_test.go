@@ -215,7 +215,7 @@ func TestVerdicts(t *testing.T) {
 type doubtful struct{}
 
 func (doubtful) WriteText(w io.Writer) { fmt.Fprintln(w, "1, 2") }
-func (doubtful) Failed() error         { return errors.New("it differs") }
+func (doubtful) Verdict() error        { return errors.New("it differs") }
 
 // TestOthers: the other results have a verdict, a table and conditions; JSON finds its way back.
 func TestOthers(t *testing.T) {
