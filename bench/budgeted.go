@@ -56,7 +56,15 @@ type Budgeted struct {
 	Allocated float64      `json:"allocated_bytes_per_order"`
 	Lines     []BudgetLine `json:"lines"`
 	// Echo is the CPU time per order of a bare fasthttp server that takes the same requests.
-	Echo      float64    `json:"echo_micros_per_order"`
+	Echo float64 `json:"echo_micros_per_order"`
+	// Answers are the p50 of the answers' times by round, EchoAnswer that of the bare server. Check
+	// is what libsecp256k1 takes for a signature, 0: unknown, and Sync the p50 of a bare write and
+	// its sync. All are µs of time.
+	Answers    []float64 `json:"answer_p50_micros"`
+	EchoAnswer float64   `json:"echo_answer_p50_micros"`
+	Check      float64   `json:"signature_micros"`
+	Sync       float64   `json:"sync_p50_micros"`
+
 	Generator *Generator `json:"generator"` // of the last round
 	Invalid   string     `json:"invalid,omitempty"`
 
@@ -194,6 +202,7 @@ func (out *Budgeted) judge(m *lean.Measured, h Hiccup) {
 		out.Invalid = err.Error()
 	}
 	out.Rates = append(out.Rates, r.Rate)
+	out.Answers = append(out.Answers, r.ServiceMicros.P50)
 }
 
 // divide adds the profile of a round to those before.
@@ -236,6 +245,10 @@ func (b *budgeting) floors(ctx context.Context, v *volley, bytes int) error {
 		return err
 	}
 	crypto[0].Micros /= b.each()
+	if i := len(crypto) - 1; crypto[i].Stage == budget.Signature {
+		out.Check = crypto[i].Micros
+	}
+	out.Sync = fsyncProbe(b.site.dir)
 	disk, err := budget.Disk(b.site.dir, max(int(out.FrameBytes), 1))
 	if err != nil {
 		return err
@@ -280,6 +293,7 @@ func (b *budgeting) echo(ctx context.Context, v *volley) error {
 		return fmt.Errorf("budget: the bare server: %s", m.Failure)
 	}
 	b.out.Echo = inMicros(after-before) / max(float64(m.Good)*b.each(), 1)
+	b.out.EchoAnswer = judged(0, m, Hiccup{}).ServiceMicros.P50
 	return nil
 }
 
@@ -360,6 +374,12 @@ func (out *Budgeted) WriteText(w io.Writer) {
 	}
 	fmt.Fprintf(w, "%-13s %8.2f                 %.2f  a bare fasthttp server that takes the same "+
 		"requests: socket in and out, parse, scheduler\n", "sum", out.Micros, out.Echo)
+	if sum := out.EchoAnswer + out.Check + out.Sync; out.Connections == 1 && !out.Lists && sum > 0 {
+		p50 := Median(out.Answers)
+		fmt.Fprintf(w, "an answer takes %.0f µs (p50), %.2f times the sum of what the bare server "+
+			"takes (%.0f), a signature (%.0f, libsecp256k1) and a bare write with its sync (%.0f)\n",
+			p50, p50/sum, out.EchoAnswer, out.Check, out.Sync)
+	}
 	if err := out.Verdict(); err != nil {
 		fmt.Fprintf(w, "  %v\n", err)
 	}

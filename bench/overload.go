@@ -455,16 +455,13 @@ func (o *Overloaded) Verdict() error {
 	if o.Failure != "" {
 		return errors.New(o.Failure)
 	}
-	if err := o.Invalid.verdict(); err != nil {
-		return err
-	}
 	for i := range o.Steps {
 		if s := &o.Steps[i]; s.Failed > 0 {
 			return fmt.Errorf("round %d, %.1f times the capacity: %d requests were neither accepted nor "+
 				"refused: %s", s.Round, s.Factor, s.Failed, s.FirstFailure)
 		}
 	}
-	return nil
+	return o.Invalid.verdict()
 }
 
 // WriteText prints the steps.

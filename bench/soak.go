@@ -141,6 +141,7 @@ type soaking struct {
 	// the orders it was asked.
 	condition string
 	asked     int
+	equipped  bool // the wallets are the soak's: no order of anybody else rests
 }
 
 // fingerprint is a set of order ids as their number and sum: equal sets have equal ones, and others
@@ -231,9 +232,11 @@ func (k *soaking) run(ctx context.Context) (err error) {
 	if err = k.admit(ctx); err != nil {
 		return err
 	}
-	if k.Keys != nil {
-		defer func() { err = errors.Join(err, leave(k.clients)) }()
-	}
+	defer func() {
+		if k.equipped { // before that, orders that rest are somebody else's
+			err = errors.Join(err, leave(k.clients))
+		}
+	}()
 	k.signed = signing{clients: k.clients, markets: k.to.market, low: true,
 		salt: uint64(time.Now().UnixNano()) & (1<<52 - 1)}
 	ahead, stop := context.WithCancel(ctx)
@@ -371,6 +374,7 @@ func (k *soaking) laps(ctx context.Context, ready <-chan piece) error {
 		if err := k.equip(ctx, b.need); err != nil {
 			return err
 		}
+		k.equipped = k.Keys != nil
 		can := time.Now().Add(soakLead)
 		if k.start.IsZero() {
 			k.start, at, k.drained = can, can, can

@@ -246,7 +246,7 @@ func (n membership) scrubIndex(note func(int) error) (err error) {
 
 // heals notes how a member gets on that heals its journal.
 func (n membership) heals(how string) {
-	if n.healed.Store(true); how == "" {
+	if how == "" {
 		n.healing.Store(nil)
 	} else {
 		n.healing.Store(&how)

@@ -61,7 +61,6 @@ type node struct {
 	index    *history.Index
 	remade   atomic.Bool            // the index has failed, and is made anew when it is opened again
 	healing  atomic.Pointer[string] // how a member gets on that heals its journal; nil: it does not
-	healed   atomic.Bool
 	space    *disk.Space
 	huge     atomic.Int64      // bytes in huge pages
 	unlisted bool              // markets wait for room on the disk
@@ -82,8 +81,8 @@ type node struct {
 	failed chan error
 }
 
-// runNode serves until ctx is done. If the index is damaged, runNode starts the node again in this
-// process: opening makes the index anew.
+// runNode serves until ctx is done. If something is damaged that a start makes anew, runNode starts
+// the node again in this process, but not twice if the node does not come to serve.
 func runNode(ctx context.Context, s *settings) error {
 	again := make(chan os.Signal, 1)
 	// A SIGHUP before Notify ends the process, so Notify comes first.
@@ -96,7 +95,7 @@ func runNode(ctx context.Context, s *settings) error {
 		signal.Notify(reread, syscall.SIGHUP)
 		defer signal.Stop(reread)
 	}
-	for {
+	for inVain := 0; ; {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
 			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8),
 			led: make(chan struct{}, 1)}
@@ -107,7 +106,10 @@ func runNode(ctx context.Context, s *settings) error {
 			return err
 		case n.remade.Load():
 			s.log.Warn("the index is damaged: the node starts again and makes it anew", "error", err)
-		case n.cluster != nil && membership{n}.damaged() && (!n.healed.Load() || n.watchman.hasServed()):
+		case n.cluster != nil && membership{n}.damaged() && (inVain == 0 || n.watchman.hasServed()):
+			if inVain++; n.watchman.hasServed() {
+				inVain = 0
+			}
 			s.log.Warn("something is damaged: the node starts again and makes it anew", "error", err)
 		default:
 			return err

@@ -89,8 +89,7 @@ const healPause = 2 * time.Second
 // heal makes the journal anew, however long that takes: while there is no leader nobody can say
 // what is committed. It returns an error if that can never succeed, and that of ctx.
 func (p *patient) heal(ctx context.Context, why error) error {
-	c := p.Cluster
-	if len(c.Known) < 2 && len(c.Addresses) < 2 {
+	if p.Cluster.lonely() {
 		return cli.Hint(why, "this member knows no others that have what is damaged: restore a copy")
 	}
 	p.healing.Store(true)
@@ -124,12 +123,18 @@ func (p *patient) heal(ctx context.Context, why error) error {
 	}
 }
 
+// lonely reports whether this member knows no others.
+func (c *Cluster) lonely() bool { return len(c.Known) < 2 && len(c.Addresses) < 2 }
+
 // plainly is the text of an error without the advice to a node that is alone.
 func plainly(err error) string { return disk.Plain(err, journal.Advice(err)) }
 
 // attempt heals once.
 func (p *patient) attempt(ctx context.Context) (*journal.Healed, error) {
-	s := newHelpers(p)
+	s, err := newHelpers(p)
+	if err != nil {
+		return nil, err
+	}
 	defer s.close()
 	each := func(done, goal uint64) {
 		p.Healing(fmt.Sprintf("entry %d of %d is there", done, goal))
@@ -154,10 +159,14 @@ type helpers struct {
 	told    time.Time
 }
 
-func newHelpers(p *patient) *helpers {
+func newHelpers(p *patient) (*helpers, error) {
 	c := p.Cluster
+	cluster, err := c.Passport.ClusterID() // after a restore that is not the journal's
+	if err != nil {
+		return nil, err
+	}
 	s := &helpers{patient: p, known: map[uint64]bool{}, routes: map[uint64]string{}, told: time.Now()}
-	s.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: c.Journal, TLS: c.TLS,
+	s.network = raft.NewNetwork(raft.NetworkOptions{ID: c.ID, Cluster: cluster, TLS: c.TLS,
 		Log: slog.New(slog.DiscardHandler)})
 	for _, n := range c.Known {
 		if n.ID == c.ID {
@@ -170,7 +179,7 @@ func newHelpers(p *patient) *helpers {
 		}
 		s.route(n.ID, address)
 	}
-	return s
+	return s, nil
 }
 
 func (s *helpers) route(id uint64, address string) {

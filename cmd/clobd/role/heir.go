@@ -16,9 +16,9 @@ import (
 // its disk, and a clock that is right. If nobody is, well is false.
 func (m fellow) heir() (id uint64, well bool) {
 	var voters []uint64
-	match := map[uint64]uint64{}
+	match, last := map[uint64]uint64{}, uint64(0)
 	_ = m.peer.Ask(func(c *raft.Core) {
-		voters = c.Standing().Voters
+		voters, last = c.Standing().Voters, c.Match(m.cluster.ID)
 		for _, v := range voters {
 			match[v] = c.Match(v)
 		}
@@ -27,8 +27,8 @@ func (m fellow) heir() (id uint64, well bool) {
 	var good []contender
 	var asked sync.WaitGroup
 	for _, v := range voters {
-		if v == m.cluster.ID || match[v] == 0 {
-			continue
+		if v == m.cluster.ID || match[v] == 0 || match[v]+mostBehind < last {
+			continue // one that lacks much would not have it before the hand-over is given up
 		}
 		asked.Go(func() {
 			if w, err := m.ask(v); err == nil && w.well() {

@@ -156,7 +156,8 @@ func newTogether(c *Common) *Together {
 			Buckets: prometheus.ExponentialBuckets(0.000125, 2, 16)})}
 	failed, first := c.options.Failed, sync.OnceFunc(func() { close(m.broken) })
 	c.options.Failed = func(what string, err error) {
-		if err != nil && journal.CanHeal(err) && !m.damaged.Swap(true) {
+		if err != nil && journal.CanHeal(err) && !m.cluster.lonely() {
+			m.damaged.Store(true)
 			if e := NoteDamage(c.options.Data, JournalPart, err); e != nil {
 				c.options.Log.Error("the next start does not know of the damage", "error", e)
 			}

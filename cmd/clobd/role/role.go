@@ -20,6 +20,7 @@ import (
 	"clobd/ingress"
 	"clobd/journal"
 	"clobd/journal/disk"
+	"clobd/journal/raft"
 )
 
 // Options are what a role is told by the node that plays it. All but Cluster are required.
@@ -124,6 +125,11 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	p := &patient{Options: &o}
 	o.Metrics.MustRegister(p.collectors()...)
 	why, r := Noted(o.Data, JournalPart), (*Role)(nil)
+	if why != nil && o.Cluster.lonely() {
+		o.Log.Error("old data is damaged, and this member knows no others that have it",
+			"damage", plainly(why))
+		why = nil
+	}
 	if why == nil {
 		var err error
 		if r, err = open(ctx, o); err == nil || ctx.Err() != nil || !journal.CanHeal(err) {
@@ -167,6 +173,11 @@ func open(ctx context.Context, o Options) (*Role, error) {
 		return r, ctx.Err()
 	} else if err != nil {
 		return r, Advised(err)
+	}
+	if member := journal.Member(a.Journal); member != nil { // what Start reads, and Restore does not
+		if _, _, _, err := raft.Members(member); err != nil {
+			return r, Advised(err)
+		}
 	}
 	o.Metrics.MustRegister(a.Journal.Collectors()...)
 	a.Board.Show()
