@@ -21,5 +21,6 @@
 // The dashboards are for Grafana 9 and later. The rules use nothing that Prometheus 2.42 lacks.
 //
 // Reading order: clobd.rules.yml, documents_test.go (what is asked of the documents), live_test.go
-// (the story), prometheus_test.go, node_test.go.
+// (the story), cluster_test.go (the same for three voters), prometheus_test.go, node_test.go;
+// units_test.go holds the units of three voters in cluster to those of a node alone.
 package ops

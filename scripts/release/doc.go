@@ -4,7 +4,9 @@
 //	programs ─► what Go has written into them ─► sbom   ─► CycloneDX, one document a program
 //	go list -deps ─► folders of packages ───────► notice ─► every licence with its text
 //
-// scripts/release.sh calls it for what it builds, and scripts/package.sh tries out the result.
+// scripts/release.sh calls it for what it builds, and scripts/package.sh tries out the result. The
+// file before names the commit of the last release, from which an upgrade must keep the data:
+// whoever makes a release writes its commit there.
 //
 // # Contract
 //
