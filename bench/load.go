@@ -162,9 +162,10 @@ func Execute(ctx context.Context, r Run) (*Report, error) {
 	return t.report, err
 }
 
-// advise says what helps a generator that was the bottleneck. Only L3 sends from processes.
+// advise says what helps a generator that was the bottleneck. Only L3 sends from processes, and the
+// workload streams from one.
 func (t *trial) advise() {
-	if t.report.Invalid != "" && t.Level == "L3" {
+	if t.report.Invalid != "" && t.Level == "L3" && t.Workload.Name != listening {
 		t.report.Invalid += "; more --processes may help, on a machine with cores for them"
 	}
 }

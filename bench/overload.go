@@ -292,10 +292,11 @@ func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error
 	after.Rate, after.Duration = capacity/2/p.each(), healLong
 	after.Poisson, after.Seed = true, p.drawn
 	p.Ticker.Step("%.1f times the capacity to heal from, round %d", most, p.at+1)
-	_, pushed, err := p.push(ctx, most, capacity, time.Second)
+	step, pushed, err := p.push(ctx, most, capacity, time.Second)
 	if err != nil {
 		return err
 	}
+	p.suspect("the largest step, to heal from", step.Invalid)
 	p.Ticker.Step("half of the capacity after that, round %d", p.at+1)
 	m, h, err := p.fire(ctx, after)
 	if err != nil {

@@ -22,6 +22,7 @@ type Ticker struct {
 	steps, step int       // how many there are, and which one runs
 	what        string    // it does
 	began       time.Time // the first step
+	stepped     time.Time // the step that runs
 }
 
 // plainEvery is how often a line is printed where lines cannot be rewritten.
@@ -41,7 +42,7 @@ func (t *Ticker) Step(what string, args ...any) {
 	if t == nil {
 		return
 	}
-	t.step, t.what = t.step+1, fmt.Sprintf(what, args...)
+	t.step, t.what, t.stepped = t.step+1, fmt.Sprintf(what, args...), time.Now()
 	t.print(t.where())
 }
 
@@ -53,8 +54,9 @@ func (t *Ticker) where() string {
 	}
 	line := fmt.Sprintf("step %d of %d, %s", t.step, t.steps, t.what)
 	if done := t.step - 1; done > 0 && t.steps > done {
-		rest := time.Since(t.began) / time.Duration(done) * time.Duration(t.steps-done)
-		line += fmt.Sprintf(", all about %s left", rest.Round(time.Second))
+		each := t.stepped.Sub(t.began) / time.Duration(done)
+		rest := each*time.Duration(t.steps-done) - time.Since(t.stepped)
+		line += fmt.Sprintf(", all about %s left", max(rest, 0).Round(time.Second))
 	}
 	return line
 }

@@ -122,12 +122,13 @@ func (l *openLoop) end(t *testing.T) (r *bench.Report, code int) {
 // would have seen does not, as each of the four connections waited once, with 4 of 1,200 requests.
 func TestPauseOfNode(t *testing.T) {
 	const length, quiet = 300 * time.Millisecond, 100.0
-	steady := false
+	pauses, noisy := 0, 0
 	for range 2 * tries {
 		caught, r := pausedNode(t, length)
 		if !caught {
 			continue // the load was over already
 		}
+		pauses++
 		c, s := r.CorrectedMicros, &r.ServiceMicros
 		slowest := s.Max >= 250_000 // somebody waited for the pause
 		if slowest && c.P99 >= 200_000 && s.P99 < 150_000 && lasting(r, 0.1) && len(r.Stages) > 0 {
@@ -135,9 +136,11 @@ func TestPauseOfNode(t *testing.T) {
 		}
 		t.Logf("again: corrected %s, uncorrected %s, hiccups %s, marks %+v", c, s, &r.Conditions.Hiccup,
 			r.Marks)
-		steady = steady || slowest && r.Conditions.Hiccup.MaxMillis < quiet
+		if r.Conditions.Hiccup.MaxMillis >= quiet {
+			noisy++
+		}
 	}
-	if !steady {
+	if pauses > 0 && noisy == pauses {
 		t.Skip("the machine itself stood still each time: which pause it was cannot be told")
 	}
 	t.Error("a pause of the node does not show in the corrected p99 alone")
@@ -211,7 +214,7 @@ func blamesItself(t *testing.T, l *openLoop, r *bench.Report) bool {
 	if r.Invalid == "" && late.P90 > r.CorrectedMicros.P90/2 {
 		t.Errorf("late %s of corrected %s is not the generator's", late, r.CorrectedMicros)
 	}
-	return r.Invalid == "" || strings.Contains(l.out.String(), "error: INVALID: ")
+	return r.Invalid != "" && strings.Contains(l.out.String(), "error: INVALID: ")
 }
 
 // pauseLength is a third of what TestPauseOfGenerator measures.
