@@ -57,9 +57,9 @@ type Budgeted struct {
 	Lines     []BudgetLine `json:"lines"`
 	// Echo is the CPU time per order of a bare fasthttp server that takes the same requests.
 	Echo float64 `json:"echo_micros_per_order"`
-	// Answers are the p50 of the answers' times by round, EchoAnswer that of the bare server. Check
-	// is what libsecp256k1 takes for a signature, 0: unknown, and Sync the p50 of a bare write and
-	// its sync. All are µs of time.
+	// The parts of an answer's time, in µs. Answers has the node's p50 of each round, EchoAnswer is
+	// the bare server's p50. Check is the time of libsecp256k1 for one signature, 0 if unknown. Sync
+	// is the p50 of a bare write with its sync.
 	Answers    []float64 `json:"answer_p50_micros"`
 	EchoAnswer float64   `json:"echo_answer_p50_micros"`
 	Check      float64   `json:"signature_micros"`

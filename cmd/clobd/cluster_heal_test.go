@@ -171,7 +171,7 @@ func (f *fleet) healLeader(t *testing.T) {
 	}
 }
 
-// restored waits until a node has healed, is ready and says so.
+// restored waits until a node's log has the words of a healed part and the node is ready.
 func (f *fleet) restored(t *testing.T, p *process, words string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

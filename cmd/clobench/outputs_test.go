@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestWritable: what a measurement will write is looked at before it, and stays as it is.
+// TestWritable checks that clobench tries its output files before it measures, and that trying
+// leaves a file's content alone.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	kept := filepath.Join(dir, "kept.json")

@@ -25,5 +25,6 @@
 //   - A Space changes its mind in three steps, and tells its owner of each.
 //
 // Read guard.go, files.go with spare.go, options.go, folder.go, lock.go, stall.go, space.go, and
-// failure.go with the kinds of errors; gate.go and metrics.go are small tools for all.
+// failure.go with the kinds of errors; sum.go (checksums, and the bit
+// that makes one wrong), gate.go and metrics.go are small tools for all.
 package disk

@@ -10,8 +10,8 @@ const (
 	// messagesOf bounds those of one member that wait for the Core. What comes when there are as many
 	// gets lost, as on a network.
 	messagesOf = 2048
-	// messagesPerTick is how many messages of a member that cannot lead the Core takes between two
-	// ticks, a multiple of what an honest one says: an answer to each frame, and to heartbeats.
+	// messagesPerTick bounds the messages that the Core takes between two ticks from one member that
+	// cannot lead. An honest member answers frames and heartbeats, and sends far fewer.
 	messagesPerTick = 1024
 )
 

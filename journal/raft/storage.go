@@ -102,8 +102,8 @@ func (s *storage) members(words []journal.Entry, commit uint64) error {
 	return nil
 }
 
-// Members are those that a member's journal names, as far as that is known to be committed, what
-// they are called, and the highest id that anybody ever had, also behind that.
+// Members returns the members of the cluster and their names, by the changes in a member's journal
+// that are known to be committed. highest is the highest id in any change, committed or not.
 func Members(a *journal.Agreed) (conf *pb.ConfState, names map[uint64]string, highest uint64,
 	err error) {
 	s, err := newStorage(a)

@@ -75,7 +75,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// trickle places orders, one after the other, until the test ends.
+// trickle places an order every 50 ms until the test ends.
 func trickle(t *testing.T, c *trader.Client) {
 	token, _ := engine.ParseToken(demoToken)
 	salt := uint64(0)

@@ -111,8 +111,8 @@ func refounded(data string, who, was *papers.Passport, last engine.Sequence) err
 	return errors.Join(err, j.Close())
 }
 
-// TestRescueEnds ends a rescue at each of its steps, and carries it out again. Nothing is lost that
-// the folder had, be it known to be committed or not.
+// TestRescueEnds interrupts a rescue at each of its steps and repeats the rescue. The new folder
+// has all entries of the old one, committed or not.
 func TestRescueEnds(t *testing.T) {
 	ended := errors.New("ended")
 	for last := 0; ; last++ {

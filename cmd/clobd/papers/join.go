@@ -25,7 +25,8 @@ import (
 	"clobd/journal/raft"
 )
 
-// Application is what somebody with a token says, on a connection without a certificate.
+// Application is the request of a new member to join. It holds the invitation's token, and comes on
+// a connection without a client certificate.
 type Application struct {
 	No      [8]byte  `json:"no"`
 	Secret  [32]byte `json:"secret"`

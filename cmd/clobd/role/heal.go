@@ -230,7 +230,7 @@ const (
 	lateCommit = 5 * time.Second
 )
 
-// exchange asks one question.
+// exchange sends one question to the leader and returns its answer.
 func (s *helpers) exchange(conn net.Conn, q healQuestion) (a healAnswer, err error) {
 	err = errors.Join(conn.SetDeadline(time.Now().Add(supplyTime)), papers.Say(conn, &q))
 	if err == nil {
