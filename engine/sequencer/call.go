@@ -24,9 +24,10 @@ const (
 type Call struct {
 	calls   *Calls
 	state   atomic.Uint32
-	wake    chan struct{} // one token: the answer is there
-	timer   *time.Timer
-	entered time.Time // when Enter was called
+	wake    chan struct{} // one token: the answer is there, or the timer rang; a late one may be left
+	timer   *time.Timer   // rings once a timeout at most, not once a use: the caller asks the clock
+	armed   atomic.Bool   // the timer will ring
+	entered time.Time     // when Enter was called
 
 	// Written by the answerer before the compare-and-swap, read by the caller after the wake.
 	receipt  engine.Receipt
@@ -51,8 +52,12 @@ type Calls struct {
 func NewCalls(timeout time.Duration) *Calls {
 	p := &Calls{timeout: timeout}
 	p.pool.New = func() any {
-		c := &Call{calls: p, wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-		c.timer.Stop()
+		c := &Call{calls: p, wake: make(chan struct{}, 1)}
+		c.armed.Store(true)
+		c.timer = time.AfterFunc(timeout, func() {
+			c.armed.Store(false)
+			c.rouse()
+		})
 		return c
 	}
 	return p
@@ -148,20 +153,16 @@ func WaitCanceled(calls []*Call, dst []engine.OrderID) ([]engine.OrderID, error)
 // wait waits for the answer, for at most Options.Timeout or not at all if late, and recycles the
 // Call. After ErrTimeout the Call belongs to the answerer.
 func (c *Call) wait(late bool) (engine.Receipt, Placed, error) {
-	d := c.calls.timeout
-	if late {
-		d = 0
-	}
-	c.timer.Reset(d)
-	select {
-	case <-c.wake:
-		c.timer.Stop()
-	case <-c.timer.C:
-		if c.state.CompareAndSwap(waiting, abandoned) {
+	for over := late; !c.Answered(); over = time.Since(c.entered) >= c.calls.timeout {
+		if over && c.state.CompareAndSwap(waiting, abandoned) {
 			c.calls.timeouts.Add(1)
 			return engine.Receipt{}, Placed{}, ErrTimeout
 		}
-		<-c.wake // the answer came together with the timeout
+		if !c.armed.Load() {
+			c.armed.Store(true)
+			c.timer.Reset(c.calls.timeout - time.Since(c.entered))
+		}
+		<-c.wake
 	}
 	receipt, placed, err := c.receipt, Placed{c.canceled, c.spent}, c.err
 	c.recycle()
@@ -177,8 +178,16 @@ func (c *Call) recycle() {
 func (c *Call) answer(receipt engine.Receipt, err error) {
 	c.receipt, c.err = receipt, err
 	if c.state.CompareAndSwap(waiting, answered) {
-		c.wake <- struct{}{}
+		c.rouse()
 		return
 	}
 	c.recycle()
+}
+
+// rouse makes the caller look at the Call's state.
+func (c *Call) rouse() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }

@@ -465,6 +465,28 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// TestTimerIsLate: the timer of a Call still rings for an earlier use; that makes no use shorter or
+// longer. It runs in virtual time.
+func TestTimerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewCalls(10 * time.Second)
+		var to engine.Command
+		for _, answered := range []time.Duration{6, 9, 1, 10, 4, 11, 9, 12} {
+			begun, call := time.Now(), p.Prepare(&to, &engine.Command{Kind: engine.Link})
+			time.AfterFunc(answered*time.Second-1, func() { call.Answer(engine.Receipt{}, nil, nil) })
+			_, err := call.Wait()
+			want, late := answered*time.Second-1, error(nil)
+			if answered > 10 {
+				want, late = 10*time.Second, ErrTimeout
+			}
+			if waited := time.Since(begun); waited != want || err != late {
+				t.Errorf("an answer after %d s: %v after %v", answered, err, waited)
+			}
+		}
+		time.Sleep(time.Minute)
+	})
+}
+
 // TestJournalFailure: frames before the failing one stay acknowledged. Callers of that frame and of
 // later ones get ErrUnknown, nothing of these frames is published, and new Commands are refused.
 func TestJournalFailure(t *testing.T) {
