@@ -1,18 +1,20 @@
-// Package membership makes the folders of a cluster's members.
+// Package membership makes the data folders of a cluster's members.
 //
-//	FOLDER/cluster.part/  home/*     the journal, its mark and the secrets of a further member
-//	                      *.pem, …   the papers
+//	DATA/cluster.part/  home/*     the journal, its mark and the secrets of a further member
+//	                    *.pem, …   the papers
+//	        │ rename, last of all
+//	        ▼
+//	DATA/cluster/
 //
-// Contract: everything is made in cluster.part first. Then the first folder's journal becomes a
-// member's, in one write: this is when the cluster begins. Then each part takes its place, the
-// first member's last. Whatever ends this, a full disk or a crash, Run can be called again with the
-// same founders. Before the one write it starts over, because nothing has happened yet, and then it
-// goes on. Nothing but cluster.part is ever removed.
+// A Founding makes a cluster of one folder that has a journal. First it makes everything in parts,
+// one for each member. Then one write makes the first folder's journal that of a member: in this
+// moment the cluster begins. Then each part is moved to its place, the first member's last. After a
+// crash or a full disk the caller repeats Run with the same founders: before the one write Run
+// starts over, after it Run goes on. Run removes nothing but cluster.part.
 //
-// A Joining makes its folder in the same way, with an empty journal and what the member gives that
-// has invited it; its key comes first, so that who has lost the answer asks again for the same. A
-// Rescue makes the journal of one member that of another cluster, in one write; the old papers get
-// another name.
+// A Joining makes the folder of one new member, with an empty journal and the Admission of a member
+// that runs. It makes the key first, so that a repeated Run asks for the same key. A Rescue turns
+// the journal of one member into that of a new cluster, in one write, and renames the old papers.
 //
 // Read found.go, join.go, rescue.go.
 package membership

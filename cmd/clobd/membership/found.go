@@ -16,21 +16,22 @@ import (
 	"clobd/journal/disk"
 )
 
-const home = "home" // in a part: what belongs beside the papers
+// home is the folder in a part for the files that belong beside the papers.
+const home = "home"
 
 // Founding makes a cluster of the first founder's folder and new ones for the others.
 type Founding struct {
 	All []papers.Founder
-	// Open opens the first one's journal. Others are the options for that of a further member.
+	// Open opens the first member's journal. Others returns the options for that of a further member.
 	Open   func() (*journal.Journal, error)
 	Others func(data string) journal.Options
-	// Secrets are the files that all members have, by their names.
+	// Secrets are the files that all members share, by their names.
 	Secrets map[string][]byte
 
-	step func() error // of a test: an error is the end, as a crash is
+	step func() error // a test's: called between steps; an error ends Run as a crash would
 }
 
-// Run makes the folders, or goes on with what an earlier Run had to leave, and returns the
+// Run makes the folders, or completes those of an earlier Run that was interrupted, and returns the
 // cluster's id.
 func (f *Founding) Run(ctx context.Context) (cluster uint64, err error) {
 	if _, _, err := papers.Read(f.All[0].Data); !errors.Is(err, papers.ErrNone) {
@@ -51,7 +52,7 @@ func (f *Founding) Run(ctx context.Context) (cluster uint64, err error) {
 	if err := f.agrees(cluster); err != nil {
 		return 0, err
 	}
-	for i := len(f.All) - 1; i >= 0; i-- { // the first one last: with its papers all is there
+	for i := len(f.All) - 1; i >= 0; i-- { // the first member's papers, the last, say that all is done
 		if err := f.publish(&f.All[i], cluster); err != nil {
 			return 0, fmt.Errorf("make the folder of %s: %w", f.All[i].Name, err)
 		}
@@ -66,7 +67,7 @@ func (f *Founding) fellows() (all []papers.Fellow) {
 	return all
 }
 
-// begin makes all parts, and then the journal a member's.
+// begin makes all parts, and then turns the first folder's journal into a member's.
 func (f *Founding) begin(ctx context.Context, j *journal.Journal) error {
 	for i := range f.All[1:] {
 		if err := empty(f.All[i+1].Data); err != nil {
@@ -102,7 +103,7 @@ func (f *Founding) begin(ctx context.Context, j *journal.Journal) error {
 	return errors.Join(role.Found(ctx, j, f.fellows()), f.stop())
 }
 
-// empty refuses a folder with anything in it but a part.
+// empty returns an error if a folder holds anything but a part.
 func empty(data string) error {
 	entries, err := os.ReadDir(data)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +118,7 @@ func empty(data string) error {
 	return nil
 }
 
-// equip makes what a further member has beside its papers.
+// equip makes the secrets and the empty journal of a further member.
 func (f *Founding) equip(to string, cluster uint64) error {
 	if err := disk.MakeFolder(nil, to); err != nil {
 		return err
@@ -133,7 +134,7 @@ func (f *Founding) equip(to string, cluster uint64) error {
 	return role.Follow(f.Others(to), cluster)
 }
 
-// agrees returns an error unless the founders are those of the part in the first folder.
+// agrees returns an error unless an earlier Run began with the same founders.
 func (f *Founding) agrees(cluster uint64) error {
 	first := f.All[0].Data
 	who, err := papers.ReadPassport(papers.Part(first))
@@ -154,7 +155,7 @@ func (f *Founding) agrees(cluster uint64) error {
 	return nil
 }
 
-// publish gives all of a part its place, unless it has that already.
+// publish moves the files of a part to their places, unless they are there already.
 func (f *Founding) publish(x *papers.Founder, cluster uint64) error {
 	part := papers.Part(x.Data)
 	who, err := papers.ReadPassport(part)
@@ -193,7 +194,7 @@ func (f *Founding) publish(x *papers.Founder, cluster uint64) error {
 		return err
 	}
 	err = os.Rename(part, papers.Folder(x.Data))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has its place already
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // an earlier call moved it
 		return err
 	}
 	return sync(x.Data)

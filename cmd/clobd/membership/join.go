@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,20 +15,21 @@ import (
 	"clobd/journal/disk"
 )
 
-// Joining makes the folder of a new member, which a running one has invited.
+// Joining makes the folder of a new member for a Token.
 type Joining struct {
 	Token   *papers.Token
-	From    string // where the member is that has made the token
+	From    string // address of the token's issuer
 	Name    string
 	Address string
 	Data    string
 	Journal func(data string) journal.Options
 
-	step func() error // of a test, as in a Founding
+	step func() error // a test's, as in a Founding
 }
 
-// Run asks for what is missing, and makes the folder. Whatever ends it, it can be called again: the
-// key that it has asked for first stays, and the token is good for that key.
+// Run applies to the token's issuer and makes the folder. It returns the settings that all members
+// share, or nil if an earlier Run had received them. After an error it can be called again: the key
+// of the first call stays, and the token is good for that key.
 func (j *Joining) Run(ctx context.Context) (settings map[string]string, err error) {
 	if who, err := papers.ReadPassport(papers.Folder(j.Data)); err == nil {
 		return nil, cli.Hint(fmt.Errorf("%s is the folder of %s in cluster %s already", j.Data, who.Name,
@@ -39,7 +41,7 @@ func (j *Joining) Run(ctx context.Context) (settings map[string]string, err erro
 	if err := disk.MakeFolder(nil, j.Data); err != nil {
 		return nil, err
 	}
-	claim, err := disk.TakeClaim(j.Data) // nobody else makes a member of it meanwhile
+	claim, err := disk.TakeClaim(j.Data) // so that no other process uses the folder
 	if err != nil {
 		return nil, role.Advised(err)
 	}
@@ -70,7 +72,7 @@ func (j *Joining) Run(ctx context.Context) (settings map[string]string, err erro
 	return settings, nil
 }
 
-// equip makes all in the part. Its papers come last.
+// equip applies to the issuer and makes the part. The papers are its last files.
 func (j *Joining) equip(ctx context.Context, f *Founding) (*papers.Passport, map[string]string,
 	error) {
 	part := papers.Part(j.Data)
@@ -93,7 +95,7 @@ func (j *Joining) equip(ctx context.Context, f *Founding) (*papers.Passport, map
 	defer clear(given.Secrets)
 	if given.Refused != "" {
 		return nil, nil, cli.Hint(fmt.Errorf("%s refuses: %s", j.From, given.Refused), "%s",
-			orElse(given.Hint, "clobd cluster invite makes another token"))
+			cmp.Or(given.Hint, "clobd cluster invite makes another token"))
 	}
 	if given.Passport == nil || given.Passport.Name != j.Name || given.Passport.Address != j.Address {
 		return nil, nil, errors.New("the answer is for another member")
@@ -120,11 +122,4 @@ func (j *Joining) equip(ctx context.Context, f *Founding) (*papers.Passport, map
 		err = j.Token.Accept(part, given)
 	}
 	return given.Passport, given.Settings, err
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }

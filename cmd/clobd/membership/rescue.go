@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,26 +14,27 @@ import (
 	"clobd/journal"
 )
 
-// Rescue makes a new cluster of what one member has of a cluster that has lost its majority.
+// Rescue makes a new cluster of one member's folder when its cluster has lost the majority for
+// good.
 type Rescue struct {
 	Data    string
-	Name    string // of the new one's first voter; "": as before
-	Address string // the same
+	Name    string // of the new cluster's first voter; "": the member's name
+	Address string // of that voter; "": the member's address
 	Open    func() (*journal.Journal, error)
-	// Agree is told what there is, and returns an error if that is not to be done.
+	// Agree decides, from what the folder holds, whether to go on. Its error ends Run.
 	Agree func(who *papers.Passport, r *role.Remains) error
 
-	step func() error // of a test, as in a Founding
+	step func() error // a test's, as in a Founding
 }
 
-// Run makes the new cluster, or goes on with what an earlier Run had to leave, and returns the
-// papers of its voter.
+// Run makes the new cluster, or completes one of an earlier Run that was interrupted, and returns
+// the passport of its only voter.
 func (r *Rescue) Run(ctx context.Context) (who *papers.Passport, err error) {
 	part, folder := papers.Part(r.Data), papers.Folder(r.Data)
 	old, err := papers.ReadPassport(folder)
 	made, wrong := papers.ReadPassport(part)
 	if errors.Is(err, papers.ErrNone) && wrong == nil {
-		old = made // its papers had been put aside
+		old = made // an earlier Run has put the old papers aside
 	} else if err != nil {
 		return nil, err
 	}
@@ -43,7 +45,7 @@ func (r *Rescue) Run(ctx context.Context) (who *papers.Passport, err error) {
 	id := j.ID
 	remains, err := role.Examine(ctx, j)
 	switch {
-	case err != nil || wrong == nil && isOf(remains, made): // the write was done
+	case err != nil || wrong == nil && isOf(remains, made): // an earlier Run has written
 	case slices.Equal(remains.Voters, []uint64{old.ID}):
 		err = cli.Hint(fmt.Errorf("%s is the only voter of its cluster", old.Name),
 			"it needs nobody else: clobd serve --data %s --cluster %s@%s", r.Data, old.Name, old.Address)
@@ -63,18 +65,17 @@ func (r *Rescue) Run(ctx context.Context) (who *papers.Passport, err error) {
 		Name: made.Name}}, id)
 }
 
-// isOf reports whether the journal is that of the cluster that papers are for, which its voter has
-// begun.
+// isOf reports whether a journal already belongs to the new cluster whose voter is who.
 func isOf(r *role.Remains, who *papers.Passport) bool {
 	return len(r.Voters) == 1 && r.Voters[0] == who.ID && r.Highest == who.ID
 }
 
-// found makes papers, and then the journal that of the new cluster, in one write.
+// found makes the papers of the new cluster, and then turns the journal into its own, in one write.
 func (r *Rescue) found(j *journal.Journal, old *papers.Passport, remains *role.Remains) (
 	*papers.Passport, error) {
-	first := papers.Fellow{Name: orElse(r.Name, old.Name), Address: orElse(r.Address, old.Address),
+	first := papers.Fellow{Name: cmp.Or(r.Name, old.Name), Address: cmp.Or(r.Address, old.Address),
 		ID: max(remains.Highest, old.ID) + 1}
-	for _, n := range old.Members { // its log may not have got as far as to name them
+	for _, n := range old.Members { // the journal may end before the change that named them
 		first.ID = max(first.ID, n.ID+1)
 	}
 	cluster := papers.NewClusterID()
@@ -98,7 +99,7 @@ func (r *Rescue) found(j *journal.Journal, old *papers.Passport, remains *role.R
 	return who, nil
 }
 
-// putAside gives the papers of the old cluster another name, which nothing reads.
+// putAside renames the papers of the old cluster. No program reads them under the new name.
 func (r *Rescue) putAside(folder string, made *papers.Passport) error {
 	was, err := papers.ReadPassport(folder)
 	if errors.Is(err, papers.ErrNone) || err == nil && was.ClusterText() == made.ClusterText() {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Founder is one of the first members, with its folder.
+// Founder is one of the first members of a cluster, with its data folder.
 type Founder struct {
 	Fellow
 	Data string
 }
 
-// Place reads NAME@HOST:PORT.
+// Place parses NAME@HOST:PORT.
 func Place(text string) (name, address string, err error) {
 	name, address, is := strings.Cut(text, "@")
 	if !is || name == "" || address == "" {
@@ -21,8 +21,9 @@ func Place(text string) (name, address string, err error) {
 	return name, address, err
 }
 
-// Founders reads who the first members are: the first one with its folder, and further voters and
-// gateways, each as NAME@HOST:PORT=FOLDER. The error says all that is wrong.
+// Founders parses the first members of a cluster: first is NAME@HOST:PORT of the voter in the
+// folder data, each further voter and gateway is NAME@HOST:PORT=FOLDER. The error names every
+// fault.
 func Founders(first, data string, voters, gateways []string) (all []Founder, err error) {
 	add := func(text string, gateway bool) {
 		place, data, _ := strings.Cut(text, "=")

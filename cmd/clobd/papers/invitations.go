@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// The limits of what strangers can make grow.
+// The limits of what strangers can make a member remember.
 const (
 	tokenLife  = time.Hour
-	mostOpen   = 16   // tokens that a member knows, used and expired ones included
-	mostTries  = 8    // of one token, in vain
-	mostWrong  = 5    // attempts in vain from one machine; one more is allowed each wrongPause
-	machines   = 1024 // that were wrong lately; all others count as one then
+	mostOpen   = 16   // tokens that a member remembers, used and expired ones included
+	mostTries  = 8    // wrong attempts with one token
+	mostWrong  = 5    // wrong attempts of one machine; each wrongPause allows one more
+	machines   = 1024 // machines with wrong attempts lately; all further ones count as one machine
 	wrongPause = time.Second
 )
 
-// Invitations are those that a member has given. They are in memory only: after a restart no token
-// is good, and none ever again.
+// Invitations are the tokens that one member has issued. They are in memory only: a restart of the
+// member ends them all.
 type Invitations struct {
 	Now func() time.Time // nil: time.Now
 
@@ -30,19 +30,19 @@ type Invitations struct {
 	wrong map[netip.Prefix]*vain
 }
 
-// Invitation is what a token is good for.
+// Invitation is what the issuer remembers of a token.
 type Invitation struct {
 	Name, Address string
 	Until         time.Time
-	Turn          sync.Mutex // held by the one who lets the new member in
-	ID            uint64     // that it gets, 0: not known yet. Guarded by Turn
+	Turn          sync.Mutex // held while an Application with this token is answered
+	ID            uint64     // of the new member; 0: not drawn yet. Guarded by Turn
 
 	secret [32]byte // its SHA-256
 	tries  int
-	key    [32]byte // SHA-256 of the key whose owner has used it; zero: nobody has
+	key    [32]byte // SHA-256 of the public key that has used the token; zero: unused
 }
 
-// vain counts the attempts of a machine. It forgets one each wrongPause.
+// vain counts the wrong attempts of a machine. Each wrongPause takes one off.
 type vain struct {
 	count int
 	since time.Time
@@ -55,8 +55,9 @@ func (b *Invitations) now() time.Time {
 	return time.Now()
 }
 
-// Invite makes the token of a new member. An older one for the same name is over. The caller has
-// made sure that no member has the name or the address.
+// Invite makes a token for a new member, and ends an older token for the same name. root is the
+// authority's certificate, DER. The caller has made sure that no member has the name or the
+// address.
 func (b *Invitations) Invite(who *Passport, root []byte, name, address string) (*Token, *Invitation,
 	error) {
 	cluster, err := who.ClusterID()
@@ -67,7 +68,7 @@ func (b *Invitations) Invite(who *Passport, root []byte, name, address string) (
 	defer b.mu.Unlock()
 	now := b.now()
 	for no, i := range b.open {
-		if i.Name == name || now.After(i.Until.Add(tokenLife)) { // for so long it is told what it was
+		if i.Name == name || now.After(i.Until.Add(tokenLife)) { // until then Redeem says why
 			delete(b.open, no)
 		}
 	}
@@ -85,7 +86,7 @@ func (b *Invitations) Invite(who *Passport, root []byte, name, address string) (
 	return &t, i, nil
 }
 
-// The errors of tokens that are good for nothing.
+// The errors of Redeem.
 var (
 	ErrOften   = errors.New("too many wrong tokens came from this machine: wait some seconds")
 	errUnknown = errors.New("the token is not one that this node knows: it is wrong, or the node " +
@@ -95,8 +96,10 @@ var (
 	errTried   = errors.New("the token was tried in vain too often")
 )
 
-// Redeem returns what a token from a machine is good for. From then on it is good for the owner of
-// that key only, who may ask again if he has lost the answer.
+// Redeem returns the Invitation of the token in an Application that came from a machine. key is the
+// SHA-256 of the public key in the Application. From the first success on the token is bound to
+// that key, whose owner may ask again if the answer was lost. The error is ErrOften, or says why
+// the token is not good.
 func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*Invitation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +129,7 @@ func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*In
 	return nil, err
 }
 
-// find is the invitation behind a token. It takes equally long whatever is wrong with the secret.
+// find returns the Invitation of a token. The time that it takes says nothing about the secret.
 func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invitation, error) {
 	i, known := b.open[a.No]
 	if !known {
@@ -155,8 +158,8 @@ func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invita
 	return i, nil
 }
 
-// machineOf is what attempts are counted by: a network of IPv6 is one machine, and so are all that
-// find no room any more.
+// machineOf returns the addresses that count as one machine: one address of IPv4, a /64 of IPv6, or
+// the zero Prefix for all addresses that the table has no room for.
 func (b *Invitations) machineOf(from netip.Addr, now time.Time) netip.Prefix {
 	bits := 32
 	if from = from.Unmap(); from.Is6() {

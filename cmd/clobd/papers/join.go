@@ -25,38 +25,39 @@ import (
 	"clobd/journal/raft"
 )
 
-// Application is the request of a new member to join. It holds the invitation's token, and comes on
-// a connection without a client certificate.
+// Application is the request of a new member to join. It holds the number and the secret of a
+// Token. The new member sends it on a connection without a client certificate.
 type Application struct {
 	No      [8]byte  `json:"no"`
 	Secret  [32]byte `json:"secret"`
 	Name    string   `json:"name"`
 	Address string   `json:"address"`
-	Request []byte   `json:"request"` // for a certificate: PKCS #10
+	Request []byte   `json:"request"` // of a certificate, PKCS #10
 }
 
-// Admission is the answer: the papers of a new member, and what else it needs.
+// Admission is the answer to an Application: the papers, secrets and settings of the new member, or
+// a refusal.
 type Admission struct {
-	Refused string `json:"refused,omitempty"` // why it gets nothing
+	Refused string `json:"refused,omitempty"` // the reason; all but Hint is empty then
 	Hint    string `json:"hint,omitempty"`
 
 	Passport    *Passport         `json:"passport,omitempty"`
-	Certificate []byte            `json:"certificate,omitempty"` // PEM, and so is the next one
-	Authority   []byte            `json:"authority,omitempty"`
-	Secrets     map[string][]byte `json:"secrets,omitempty"`  // files by their names
-	Settings    map[string]string `json:"settings,omitempty"` // that all members have in common
+	Certificate []byte            `json:"certificate,omitempty"` // PEM
+	Authority   []byte            `json:"authority,omitempty"`   // PEM
+	Secrets     map[string][]byte `json:"secrets,omitempty"`     // files by their names
+	Settings    map[string]string `json:"settings,omitempty"`    // those that all members share
 }
 
 const (
-	// JoinTime is how long a member may take to let a new one in.
+	// JoinTime is how long a member may take to answer an Application.
 	JoinTime = 15 * time.Second
-	// MostAsked bounds an Application on the wire.
+	// MostAsked is the largest Application, in bytes of JSON.
 	MostAsked = 8 << 10
-	// MostGiven bounds an Admission.
+	// MostGiven is the largest Admission, in bytes of JSON.
 	MostGiven = 1 << 20
 )
 
-// Say writes a value on a connection, as text behind its length.
+// Say writes a value to a connection: four bytes of length, then JSON.
 func Say(conn net.Conn, what any) error {
 	b, err := json.Marshal(what)
 	if err != nil {
@@ -66,7 +67,8 @@ func Say(conn net.Conn, what any) error {
 	return err
 }
 
-// Listen reads what Say wrote, and not a byte of what follows it.
+// Listen reads the value that Say wrote, of at most so many bytes of JSON. It reads no byte behind
+// that value.
 func Listen(conn net.Conn, into any, most int) error {
 	var size [4]byte
 	if _, err := io.ReadFull(conn, size[:]); err != nil {
@@ -83,11 +85,12 @@ func Listen(conn net.Conn, into any, most int) error {
 	return json.Unmarshal(b, into)
 }
 
-// ErrNoAuthority is the error of a member that cannot sign.
+// ErrNoAuthority is the error of a member that has no ca.key and so cannot sign certificates.
 var ErrNoAuthority = errors.New("the key of the cluster's authority is not here")
 
-// ReadAuthority reads the authority of a cluster in the folder of a member that has its key. It may
-// be put there and taken away while the member runs.
+// ReadAuthority reads the cluster's authority from a member's data folder. An operator may put
+// ca.key there or take it away while the member runs. The error wraps ErrNoAuthority if ca.key is
+// missing.
 func ReadAuthority(data string) (*Authority, error) {
 	from := Folder(data)
 	root, err := readRoot(from)
@@ -124,11 +127,11 @@ func parseKey(text []byte, file string) (*ecdsa.PrivateKey, error) {
 	return own, nil
 }
 
-// Root is the authority's certificate, of which tokens have the hash.
+// Root returns the authority's certificate, DER. A Token holds the SHA-256 of these bytes.
 func (a *Authority) Root() []byte { return a.root.Raw }
 
-// ReadRequest reads a request for a certificate, whose maker has proved to have the key, and
-// returns the key's SHA-256.
+// ReadRequest parses the request of a certificate, checks that its maker has the private key, and
+// returns the SHA-256 of the public key.
 func ReadRequest(der []byte) (r *x509.CertificateRequest, key [32]byte, err error) {
 	if r, err = x509.ParseCertificateRequest(der); err == nil {
 		err = r.CheckSignature()
@@ -142,8 +145,8 @@ func ReadRequest(der []byte) (r *x509.CertificateRequest, key [32]byte, err erro
 	return r, sha256.Sum256(r.RawSubjectPublicKeyInfo), nil
 }
 
-// Admit makes the papers of a member for the key in its request: of what that says only the key
-// counts.
+// Admit makes the papers of a new member. It takes the public key from the request, and the name
+// and the id from who: whatever else the request claims is ignored.
 func (a *Authority) Admit(who *Passport, r *x509.CertificateRequest) (*Admission, error) {
 	key, is := r.PublicKey.(*ecdsa.PublicKey)
 	if !is {
@@ -156,8 +159,8 @@ func (a *Authority) Admit(who *Passport, r *x509.CertificateRequest) (*Admission
 	return &Admission{Passport: who, Certificate: cert, Authority: a.pem}, nil
 }
 
-// Request makes the key of a new member in a folder, unless there is one, and a request for its
-// certificate: who asks again asks for the same key.
+// Request makes the key of a new member in a folder and returns the request of a certificate, DER.
+// If the folder holds a key of an earlier call, Request uses that key.
 func Request(in string) (request []byte, err error) {
 	if err := disk.MakeFolder(nil, in); err != nil {
 		return nil, err
@@ -184,8 +187,9 @@ func Request(in string) (request []byte, err error) {
 		Subject: pkix.Name{CommonName: "clobd"}}, key)
 }
 
-// Apply asks the member that has made the token, at an address. Nothing is said before that member
-// has proved who it is: the hash of the authority's certificate is in the token.
+// Apply sends an Application to the issuer of the token, at an address, and returns the answer. It
+// sends nothing before the issuer has proved who it is: the token holds the hash of the certificate
+// of the authority, and the issuer's id.
 func (t *Token) Apply(ctx context.Context, at string, a *Application) (*Admission, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*JoinTime)
 	defer cancel()
@@ -209,11 +213,11 @@ func (t *Token) Apply(ctx context.Context, at string, a *Application) (*Admissio
 	return given, nil
 }
 
-// errOther is the error of somebody who is not the one that has made the token.
+// errOther is the error for a server that is not the token's issuer.
 var errOther = errors.New("who answers there is not the member that has made the token: it is of " +
 	"another cluster, or another member, or has other papers by now")
 
-// verify checks that the other end is the member that has made the token.
+// verify checks that the server is the token's issuer.
 func (t *Token) verify(s tls.ConnectionState) error {
 	roots := x509.NewCertPool()
 	for _, c := range s.PeerCertificates[1:] {
@@ -229,8 +233,8 @@ func (t *Token) verify(s tls.ConnectionState) error {
 	return nil
 }
 
-// Accept checks papers that were given for a token, and puts them into the folder with the key.
-// What is left of an earlier Accept that was interrupted is replaced.
+// Accept checks the papers in an Admission and writes them into the folder that has the key. It
+// replaces papers that an interrupted Accept has left there.
 func (t *Token) Accept(in string, given *Admission) error {
 	who := given.Passport
 	if who == nil {

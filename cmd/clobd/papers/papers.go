@@ -26,20 +26,20 @@ import (
 	"clobd/journal/raft"
 )
 
-// Passport says which member of which cluster a folder is.
+// Passport names the member that a folder belongs to, and its cluster.
 type Passport struct {
 	Name    string `json:"name"`
 	ID      uint64 `json:"id"`
 	Address string `json:"address"`
-	Journal string `json:"journal"` // its id, in hex
-	// Cluster is the id of the cluster, in hex, which certificates name: that of the journal, but in a
-	// cluster that was restored.
+	Journal string `json:"journal"` // the journal's id, in hex
+	// Cluster is the cluster's id, in hex, which all certificates name. Empty: the journal's id. Only
+	// a restored cluster has an id of its own.
 	Cluster string `json:"cluster,omitempty"`
-	// Members are those that this one was told of: it finds later ones in the journal.
+	// Members are those of the day on which the passport was made. The journal has the later ones.
 	Members []Fellow `json:"members"`
 }
 
-// Fellow is one member as others know it.
+// Fellow is a member of a cluster as the others know it.
 type Fellow struct {
 	Name    string `json:"name"`
 	ID      uint64 `json:"id"`
@@ -57,11 +57,11 @@ const (
 	rootKeyName  = "ca.key"
 )
 
-// validity is how long a certificate is good. Nothing takes it back before: whoever has a member's
-// key can speak to the others for as long.
+// validity is how long a certificate is good. No certificate is ever revoked: whoever has a
+// member's key can speak to the others for so long.
 const validity = 20 * 365 * 24 * time.Hour
 
-// ErrNone is the error of a folder that is no member's.
+// ErrNone is the error for a folder without papers.
 var ErrNone = errors.New("the folder is that of no cluster's member")
 
 // Authority signs the certificates of a cluster's members.
@@ -71,7 +71,7 @@ type Authority struct {
 	pem  []byte // of root
 }
 
-// NewAuthority makes the authority of a cluster.
+// NewAuthority makes the authority of a cluster, with a new key.
 func NewAuthority(cluster uint64) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -98,22 +98,22 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Folder is where a member has its papers, and Part where they are until all else is there.
+// Folder returns the folder of the papers in a data folder.
 func Folder(data string) string { return filepath.Join(data, folder) }
 
-// Part is the folder that becomes Folder.
+// Part returns the folder in which papers are made. Once all is there, it is renamed to Folder.
 func Part(data string) string { return Folder(data) + ".part" }
 
-// JournalID is how a passport names a cluster or its journal.
+// JournalID returns the id of a cluster or a journal as passports write it: 16 hex digits.
 func JournalID(cluster uint64) string { return fmt.Sprintf("%016x", cluster) }
 
-// ClusterText is the id of the cluster, in hex.
+// ClusterText returns the cluster's id, in hex.
 func (p *Passport) ClusterText() string { return cmp.Or(p.Cluster, p.Journal) }
 
-// ClusterID is the id of the cluster that certificates name.
+// ClusterID returns the cluster's id, which all certificates name.
 func (p *Passport) ClusterID() (uint64, error) { return number(p.ClusterText()) }
 
-// JournalNumber is the id of the journal that all members have.
+// JournalNumber returns the id of the journal, which is the same for all members.
 func (p *Passport) JournalNumber() (uint64, error) { return number(p.Journal) }
 
 func number(text string) (uint64, error) {
@@ -124,15 +124,15 @@ func number(text string) (uint64, error) {
 	return id, nil
 }
 
-// NewClusterID draws the id of a cluster that is not that of its journal.
+// NewClusterID draws an id for a restored cluster, so that it differs from the journal's.
 func NewClusterID() uint64 {
 	var b [8]byte
 	rand.Read(b[:])
 	return binary.BigEndian.Uint64(b[:]) | 1 // not 0
 }
 
-// Write makes the papers of a member in a folder. Only the one that begins the cluster keeps the
-// authority's key.
+// Write makes a key and the papers of a member in a folder. With keep it also writes ca.key, which
+// belongs into the folder that begins the cluster.
 func (a *Authority) Write(to string, who *Passport, keep bool) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *Authority) Write(to string, who *Passport, keep bool) error {
 	return put(to, files, who)
 }
 
-// certify makes a certificate for a member's key.
+// certify makes the certificate of a member, PEM, for its public key.
 func (a *Authority) certify(who *Passport, key *ecdsa.PublicKey) ([]byte, error) {
 	cluster, err := who.ClusterID()
 	if err != nil {
@@ -174,7 +174,7 @@ func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	return encode("PRIVATE KEY", der), err
 }
 
-// put writes files of papers, and last member.json: now all is there.
+// put writes the files of papers. member.json is the last: its presence says that all are there.
 func put(to string, files map[string][]byte, who *Passport) error {
 	text, err := json.MarshalIndent(who, "", "  ")
 	if err != nil {
@@ -189,7 +189,8 @@ func put(to string, files map[string][]byte, who *Passport) error {
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), to))
 }
 
-// Put writes a new file durably. Its folder is not synced.
+// Put writes and syncs a new file. It does not sync the folder. The error wraps fs.ErrExist if
+// there is a file of that name.
 func Put(path string, b []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -199,8 +200,9 @@ func Put(path string, b []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Keep is Read for a node that runs. It gives keep a function that reads the node's own certificate
-// again; connections use what the last successful call has read. The authority is read once.
+// Keep is Read for a node that runs for long. It hands keep a function that reads the node's own
+// certificate again. New connections use the certificate of the last call that succeeded. The
+// authority's certificate is read once only.
 func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, error) {
 	who, secure, err := Read(data)
 	if err != nil {
@@ -236,8 +238,8 @@ func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, 
 	return who, secure, nil
 }
 
-// Read reads who a data folder is, and the TLS of its connections to other members. The error wraps
-// ErrNone if it is no member's.
+// Read reads the papers in a data folder: the passport, and the TLS configuration of connections to
+// other members. The error wraps ErrNone if there are no papers.
 func Read(data string) (*Passport, *tls.Config, error) {
 	from := Folder(data)
 	who, err := ReadPassport(from)
@@ -254,7 +256,7 @@ func Read(data string) (*Passport, *tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(root)
-	// Who joins knows no more of the authority than the hash in his token.
+	// A new member does not have this certificate yet: its token holds only the hash.
 	own.Certificate = append(own.Certificate, root.Raw)
 	return who, &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool,
 		MinVersion: tls.VersionTLS13}, nil
@@ -282,8 +284,7 @@ func parseRoot(text []byte, file string) (*x509.Certificate, error) {
 	return root, nil
 }
 
-// ReadPassport reads who is named by the papers in a folder. The error wraps ErrNone if there are
-// none.
+// ReadPassport reads the passport in a folder of papers. The error wraps ErrNone if there is none.
 func ReadPassport(from string) (*Passport, error) {
 	text, err := os.ReadFile(filepath.Join(from, identityName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// Token lets one new member in. An operator carries it from the member that has made it to the
-// machine of the new one.
+// Token lets one new member in. The issuer, a member of the cluster, makes the Token, and an
+// operator carries it to the new member's machine.
 type Token struct {
-	Cluster uint64   // its id
-	Issuer  uint64   // the member that knows the token: nobody else is told of it
+	Cluster uint64   // the cluster's id
+	Issuer  uint64   // the id of the only member that knows the token
 	Root    [32]byte // SHA-256 of the authority's certificate
-	No      [8]byte  // which token it is; no secret
+	No      [8]byte  // tells tokens apart; not a secret
 	Secret  [32]byte
 }
 
 const (
 	tokenPrefix = "clobd-join-"
 	tokenSize   = 8 + 8 + 32 + 8 + 32
-	tokenSum    = 4 // bytes that tell a token that was not copied whole
+	tokenSum    = 4 // bytes of a checksum, so that a damaged copy is noticed
 )
 
-// newToken draws a token.
+// newToken makes a token with a random number and secret.
 func newToken(cluster, issuer uint64, root []byte) (t Token) {
 	t.Cluster, t.Issuer, t.Root = cluster, issuer, sha256.Sum256(root)
 	rand.Read(t.No[:])
@@ -34,7 +34,7 @@ func newToken(cluster, issuer uint64, root []byte) (t Token) {
 	return t
 }
 
-// String is the token as it is handed on.
+// String returns the token as text: 129 letters that ParseToken reads.
 func (t *Token) String() string {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, tokenSize+tokenSum), t.Cluster)
 	b = binary.BigEndian.AppendUint64(b, t.Issuer)
@@ -45,7 +45,7 @@ func (t *Token) String() string {
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(b, sum[:tokenSum]...))
 }
 
-// ParseToken reads a token. Its errors do not repeat it.
+// ParseToken reads the text of a token. Its errors do not repeat the text, which is a secret.
 func ParseToken(text string) (*Token, error) {
 	rest, is := strings.CutPrefix(strings.TrimSpace(text), tokenPrefix)
 	if !is {
