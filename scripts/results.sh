@@ -28,6 +28,7 @@ kind ramp ramp orders --start 1000 --factor 1.5 --steps 10 --duration "$((ms / 5
 kind lists ramp lists --start 6000 --factor 1.5 --steps 9 --duration "$((ms / 5))ms"
 kind compare compare orders --rounds 10 --duration "$((ms / 10))ms"
 kind flood flood --rounds 6 --duration "$((ms / 5))ms"
+kind soak soak --rate 1000 --duration "$((30 * ms))ms"
 kind streams streams --rounds 3 --duration "$((ms / 2))ms"
 if [[ ${ONLY:-agree} == agree ]]; then # it has no page
 	step "agree" agree
