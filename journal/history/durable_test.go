@@ -259,6 +259,9 @@ func TestIndexFolderVanishes(t *testing.T) {
 func TestIndexHoldsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, heals := range []bool{true, false} {
+		if testing.Short() && !heals {
+			continue
+		}
 		var f faults
 		fs := f.on(vfs.NewMem())
 		j, m := newJournal(t, fs, 5)

@@ -128,6 +128,10 @@ func TestFilterIsBounded(t *testing.T) {
 func TestPastKnowsWhatItPromises(t *testing.T) {
 	j, m := newJournal(t, vfs.NewMem(), 9)
 	defer shut(t, j)
+	frames := 150
+	if testing.Short() {
+		frames = 50
+	}
 	for range 3 {
 		x, stop := run(t, j, Options{})
 		var placed sync.Map // Sequence → id
@@ -164,7 +168,7 @@ func TestPastKnowsWhatItPromises(t *testing.T) {
 				}
 			}()
 		}
-		for range 150 {
+		for range frames {
 			f := m.frame(20)
 			for i := range f.Commands {
 				if o := m.orders[f.Commands[i].ID]; o != nil &&

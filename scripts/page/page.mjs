@@ -22,7 +22,9 @@ async function open(path, width, from = page) {
 	await paint(tab, "light");
 	tab.on("console", m => ["error", "warn"].includes(m.type()) && wrong.push("console: " + m.text()));
 	tab.on("pageerror", e => wrong.push("error: " + e.message));
-	tab.on("requestfailed", r => wrong.push("failed: " + r.url()));
+	tab.on("requestfailed", r => { // a click on a link aborts a request under way
+		if (r.failure()?.errorText !== "net::ERR_ABORTED") wrong.push("failed: " + r.url());
+	});
 	tab.on("request", r => {
 		const u = new URL(r.url());
 		if (u.protocol !== "data:" && u.host !== new URL(from).host) wrong.push("elsewhere: " + u);
