@@ -9,6 +9,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 one_goroutine='^Test(Field|CheckedAsRecovered|CheckAddsAnything|HotVectors|Hostile|LongKeyset|'
 one_goroutine+='BooksBound|IdleMarkets|Filter|PagesApart|RealFilters|RealMarketIDs|GzipBombs|'
 one_goroutine+='EventsPagination|Offsets|DeepOffsets|CreatorOfBookLists|'
+one_goroutine+='Salvage|HealPowerLoss|SupplyInParts|RescuePowerLoss|OneFlippedBitLosesNothing|'
+one_goroutine+='RescueAgain|RescueFillsTheDisk|JournalWithoutTables|CrashWhileCompacting|'
 one_goroutine+='ContractOnBorrowedMemory)$'
 
 go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
