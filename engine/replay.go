@@ -4,16 +4,14 @@ import "fmt"
 
 // ApplyFrame replays a decoded frame and compares the Events and the Digest with the recorded ones.
 // An error names the first Sequence that differs; then do not use the Exchange. Frames must follow
-// each other without a gap. If Apply panics, so does ApplyFrame, with an error that names the
-// Sequence and keeps the stack.
+// each other without a gap. A panic of Apply goes on, as an error that names the Sequence.
 func (x *Exchange) ApplyFrame(f *Frame) error {
 	if f.Engine != Version {
 		return fmt.Errorf("frame %d was made by engine version %d: this is version %d",
 			f.No, f.Engine, Version)
 	}
 	if f.First != x.last+1 {
-		return fmt.Errorf("frame %d begins at Sequence %d: expected %d",
-			f.No, f.First, x.last+1)
+		return fmt.Errorf("frame %d begins at Sequence %d: expected %d", f.No, f.First, x.last+1)
 	}
 	seq := f.First
 	defer func() {

@@ -51,6 +51,8 @@ type Options struct {
 	// Await waits at most d until the index holds seq, and reports whether it does.
 	Await     func(seq engine.Sequence, d time.Duration) bool
 	JournalID uint64
+	// Confirm returns the last Sequence that any node of a cluster has told by now; nil: it is alone.
+	Confirm func(d time.Duration) (engine.Sequence, error)
 	// Current waits until this node shows what a query asks for. False: it has answered; nil: no wait.
 	Current func(ctx *fasthttp.RequestCtx) bool
 	// Watches reports whether this node of a cluster watches all heartbeats; Heard tells the one that

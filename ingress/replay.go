@@ -33,21 +33,25 @@ func refuseUntold(id *engine.OrderID) *wire.Refusal {
 	return wire.Refuse(504, "index_lagging", "order timed out", "").With(answer.OrderID(id))
 }
 
-// await waits without a seat until the index holds seq, at most for recheckWait, and reports
-// whether it does.
+// await waits without a seat until the index holds seq, and what all nodes of a cluster have told
+// by now. It returns false if that takes too long.
 func (s *orders) await(at *seat, seq engine.Sequence) bool {
 	at.leave()
 	defer at.back()
-	return s.options.Await(seq, recheckWait)
+	if s.options.Confirm == nil {
+		return s.options.Await(seq, recheckWait)
+	}
+	told, err := s.options.Confirm(recheckWait)
+	return err == nil && s.options.Await(max(seq, told), recheckWait)
 }
 
 var errLagging = errors.New("the index lags")
 
-// upToDate reads an order's result again if the index had not come as far as what the order's
-// wallet was told since, a cancel for example. It returns errLagging if that takes too long.
+// upToDate reads an order's result again if the order's wallet was told of more than the index had,
+// of a cancel for example, perhaps by another node. It returns errLagging if that takes too long.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
 	last := s.options.Board.Directory.LastNamed(past.Wallet)
-	if seen >= last {
+	if seen >= last && s.options.Confirm == nil {
 		return nil
 	}
 	if !s.await(p.seat, last) {

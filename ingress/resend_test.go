@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,52 @@ func TestResendAfterCancel(t *testing.T) {
 		if !strings.HasPrefix(got, "200\nX-Idempotent-Replay: true\n") ||
 			!strings.Contains(got, `"status":"unmatched"`) {
 			t.Errorf("%q, an index that catches up: %s", more, got)
+		}
+	}
+}
+
+// TestResendBehindTheCluster: an order that is sent again to a node which knows less than another
+// one has told is answered once it knows that, and as one of unknown state if nobody leads.
+func TestResendBehindTheCluster(t *testing.T) {
+	var h *house
+	var told engine.Sequence
+	var leaderless error
+	h = newHouse(t, func(o *Options) {
+		o.Confirm = func(time.Duration) (engine.Sequence, error) { return told, leaderless }
+		past := o.Past
+		o.Past = func(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
+			r, known, _, err := past(id)
+			return r, known, 1 << 40, err // nothing here knows more than the index
+		}
+		o.Await = func(seq engine.Sequence, _ time.Duration) bool {
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			if told > 0 && seq >= told {
+				h.behind = 0
+			}
+			return true
+		}
+	})
+	h.run([]string{"fund alice 1000"})
+	h.run([]string{"order alice buy A 10 @ 0.40 as=a1"})
+	placed, _, _, err := h.past(h.names["a1"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.run([]string{"cancel alice a1"}) // by way of another node
+	h.behind, told, leaderless = placed.Sequence, h.board.Sequence(), errors.New("no leader")
+	for _, more := range []string{"", " max-age=x"} {
+		if got := h.run([]string{"order alice buy A 10 @ 0.40" + more}); !strings.HasPrefix(got, "504\n") {
+			t.Errorf("%q without a leader: %s", more, got)
+		}
+	}
+	leaderless = nil
+	for _, more := range []string{"", " max-age=x"} {
+		h.behind = placed.Sequence
+		got := h.run([]string{"order alice buy A 10 @ 0.40" + more})
+		if !strings.HasPrefix(got, "200\nX-Idempotent-Replay: true\n") ||
+			!strings.Contains(got, `"status":"unmatched"`) {
+			t.Errorf("%q: %s", more, got)
 		}
 	}
 }

@@ -171,6 +171,7 @@ func (s *Server) Attach(o Options) error {
 	s.options.User, s.options.Past, s.options.Request = o.User, o.Past, o.Request
 	s.options.Moved, s.options.Await, s.options.JournalID = o.Moved, o.Await, o.JournalID
 	s.options.Watches, s.options.Heard, s.options.Current = o.Watches, o.Heard, o.Current
+	s.options.Confirm = o.Confirm
 	s.attached = true
 	return nil
 }

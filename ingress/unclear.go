@@ -17,9 +17,8 @@ var (
 	needBuilder = []int{8, 9, 10, 11}  // the four of a builder's key
 )
 
-// refuse answers a failed authentication, like refuseCaller. The client is told which header came
-// twice, or which ones it left out: it knows what it sent. What was wrong with a header that came
-// once is not told.
+// refuseUnclear is refuseCaller that also names the headers which came twice, or not at all: the
+// client knows what it sent. What was wrong with a header that came once is not told.
 func refuseUnclear(c *head.Credentials, err error, needs []int, now time.Time) *wire.Refusal {
 	refused := refuseCaller(err, now)
 	fault := ""

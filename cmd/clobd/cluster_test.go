@@ -77,6 +77,7 @@ func newFleetOf(t *testing.T, perNode, markets int, flags ...string) *fleet {
 		for range perNode {
 			n++
 			x := newTrader(t, "http://"+f.nodes[name].listen, f.tokens, rand.New(rand.NewPCG(seed, n)))
+			x.lost = f.nodes[name].lost.Load
 			f.nodes["a"].fund(t, auth.Checksum(x.Signer.Address), "1000000")
 			f.traders[name] = append(f.traders[name], x)
 			f.world.traders = append(f.world.traders, x)
@@ -102,9 +103,11 @@ func (f *fleet) agree(t *testing.T) string {
 	var all []role.Standing
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		all = all[:0]
-		for _, p := range f.nodes {
+		for name, p := range f.nodes {
 			if p.cmd == nil {
 				continue
+			} else if p.lost.Load() {
+				t.Fatalf("%s has ended by itself\n%s", name, f.logs())
 			}
 			if s, err := standing(p); err == nil {
 				all = append(all, s)
@@ -120,7 +123,7 @@ func (f *fleet) agree(t *testing.T) string {
 			return all[0].Leader
 		}
 	}
-	t.Fatalf("the nodes do not agree: %+v", all)
+	t.Fatalf("the nodes do not agree: %+v\n%s", all, f.logs())
 	return ""
 }
 

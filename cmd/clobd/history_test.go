@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -206,7 +208,7 @@ func (x *actor) act(t *testing.T, r *recorder, client, most int) {
 		x.outcomes[0] = outcome{r.market.other, r.market.token}
 	}
 	var mine []*intent
-	for noted := 0; noted < most && time.Now().Before(r.late); {
+	for noted := 0; noted < most && time.Now().Before(r.late) && !x.lost(); {
 		time.Sleep(time.Duration(x.rand.IntN(3000)) * time.Microsecond)
 		k := x.rand.IntN(10)
 		if k < 5 || len(mine) == 0 {
@@ -239,9 +241,10 @@ func (x *actor) act(t *testing.T, r *recorder, client, most int) {
 	}
 }
 
-// wake waits until the node answers, on a connection that is none of before.
+// wake waits until the node answers, on a connection that is none of before, or is lost.
 func (x *actor) wake() {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end) && !x.lost(); {
+		time.Sleep(2 * time.Millisecond)
 		if status, _, err := x.exchange(http.MethodGet, "/data/orders", nil); err == nil &&
 			status == http.StatusOK {
 			return
@@ -468,47 +471,93 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// judge checks one history. If nothing explains it, it is told in the order of the longest part of
-// it that has an explanation, and then what is left over. False says that there was not enough
-// time until late: many requests that may have happened at any time make many orders.
+// judge checks one history, and tells the part that contradicts itself if nothing explains it. False
+// says that there was not enough time until late: many requests that may have happened at any time
+// make many orders.
 func judge(t *testing.T, n int, operations []porcupine.Operation, late time.Time) bool {
 	t.Helper()
 	most := max(time.Second, min(patience/3, time.Until(late))) // 0 would be without an end
-	result, info := porcupine.CheckOperationsVerbose(plainBook(), operations, most)
+	result := porcupine.CheckOperationsTimeout(plainBook(), operations, most)
 	if result != porcupine.Illegal {
 		return result == porcupine.Ok
 	}
-	var longest []int
-	for _, partition := range info.PartialLinearizations() {
-		for _, part := range partition {
-			if len(part) > len(longest) {
-				longest = part
-			}
-		}
+	lines := []string{fmt.Sprintf("history %d is %s: nothing explains the last answer", n, result)}
+	for _, o := range contradiction(operations) {
+		lines = append(lines, line(&o))
 	}
-	var lines []string
-	add := func(i int, mark string) {
-		o := operations[i]
-		d, out := o.Input.(deed), o.Output.(told)
-		end := fmt.Sprintf("%.3f", float64(o.Return)/1e6)
-		if o.Return == math.MaxInt64 {
-			end = "?"
-		}
-		lines = append(lines, fmt.Sprintf("%s %.3f to %s ms, client %d: %s %x first=%v %d@%d: "+
-			"unknown=%v matched=%d status=%q done=%v levels=%q", mark, float64(o.Call)/1e6, end,
-			o.ClientId, d.kind, d.id[:2], d.first, d.size, d.price, out.unknown, out.matched, out.status,
-			out.done, out.levels))
-	}
-	for _, i := range longest {
-		add(i, " ")
-	}
-	for i := range operations {
-		if !slices.Contains(longest, i) {
-			add(i, "!")
-		}
-	}
-	t.Errorf("history %d is %s:\n%s", n, result, strings.Join(lines, "\n"))
+	t.Errorf("%s\nof %d requests", strings.Join(lines, "\n"), len(operations))
 	return true
+}
+
+// isRefused reports whether it is known within some seconds that nothing explains a history.
+func isRefused(operations []porcupine.Operation) bool {
+	const most = 5 * time.Second
+	return porcupine.CheckOperationsTimeout(plainBook(), operations, most) == porcupine.Illegal
+}
+
+// contradiction is the part of a refused history that ends with the first answer which contradicts
+// those before, without most of what changed nothing.
+func contradiction(operations []porcupine.Operation) []porcupine.Operation {
+	all := slices.SortedFunc(slices.Values(operations), func(a, b porcupine.Operation) int {
+		return cmp.Compare(a.Return, b.Return)
+	})
+	n := sort.Search(len(all)-1, func(n int) bool { return isRefused(before(all, all[n].Return)) })
+	left := before(all, all[n].Return)
+	for i := len(left) - 2; i >= 0; i-- {
+		d, out := left[i].Input.(deed), left[i].Output.(told)
+		if d.kind == "post" || d.kind == "cancel" && (out.done || out.unknown) {
+			continue
+		}
+		if fewer := slices.Delete(slices.Clone(left), i, i+1); isRefused(fewer) {
+			left = fewer
+		}
+	}
+	return left
+}
+
+// before is what was known of a history at a time, in the order of the answers; what had no answer
+// by then is last but for the last answer.
+func before(operations []porcupine.Operation, end int64) (known []porcupine.Operation) {
+	var open []porcupine.Operation
+	for _, o := range operations {
+		d, out := o.Input.(deed), o.Output.(told)
+		switch {
+		case o.Call > end:
+		case o.Return <= end:
+			known = append(known, o)
+		case d.kind == "post" || d.kind == "cancel":
+			out.unknown = true
+			o.Output, o.Return = out, math.MaxInt64
+			open = append(open, o)
+		}
+	}
+	last := len(known) - 1
+	return append(append(slices.Clone(known[:last]), open...), known[last])
+}
+
+// line is an operation as text.
+func line(o *porcupine.Operation) string {
+	d, out := o.Input.(deed), o.Output.(told)
+	end := fmt.Sprintf("%9.3f", float64(o.Return)/1e6)
+	if o.Return == math.MaxInt64 {
+		end = "        ?"
+	}
+	text := fmt.Sprintf("%9.3f to %s ms, client %d: ", float64(o.Call)/1e6, end, o.ClientId)
+	switch d.kind {
+	case "book":
+		return text + "book: " + out.levels
+	case "read":
+		return text + fmt.Sprintf("read %x: %q, matched %d", d.id[:2], out.status, out.matched)
+	case "cancel":
+		text += fmt.Sprintf("cancel %x: done=%v", d.id[:2], out.done)
+	default:
+		text += fmt.Sprintf("post %x first=%v %d@%d: matched %d", d.id[:2], d.first, d.size, d.price,
+			out.matched)
+	}
+	if out.unknown {
+		text += ", nobody knows"
+	}
+	return text
 }
 
 // TestJudge: the model finds answers that nothing explains.
@@ -547,5 +596,28 @@ func TestJudge(t *testing.T) {
 		if result != h.good {
 			t.Errorf("%s: %v", name, result)
 		}
+	}
+}
+
+// TestContradiction: of a refused history what led to the contradiction is told, and nothing else.
+func TestContradiction(t *testing.T) {
+	a, b := engine.OrderID{1}, engine.OrderID{2}
+	at := func(call, end int64, d deed, out told) porcupine.Operation {
+		return porcupine.Operation{Input: d, Output: out, Call: call, Return: end}
+	}
+	buy := deed{kind: "post", id: a, first: true, price: 60, size: 10}
+	meets := deed{kind: "post", id: b, price: 45, size: 6}
+	read, book := deed{kind: "read", id: a}, deed{kind: "book"}
+	var lines []string
+	for _, o := range contradiction([]porcupine.Operation{at(0, 1, buy, told{}),
+		at(2, 3, book, told{levels: "10@60 / / "}), at(4, 40, meets, told{matched: 6}),
+		at(5, 9, read, told{status: "LIVE", matched: 6}),
+		at(10, 11, read, told{status: "LIVE"}), at(12, 13, book, told{levels: "10@60 / / "})}) {
+		lines = append(lines, line(&o))
+	}
+	want := []string{"post 0100 first=true 10@60: matched 0", "read 0100: \"LIVE\", matched 6",
+		"post 0200 first=false 6@45: matched 6, nobody knows", "read 0100: \"LIVE\", matched 0"}
+	if !slices.EqualFunc(lines, want, strings.HasSuffix) {
+		t.Errorf("told:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -82,6 +83,8 @@ type process struct {
 	log    output // of the latest start
 	cmd    *exec.Cmd
 	ended  chan error
+	wanted atomic.Bool         // its end was asked for
+	lost   atomic.Bool         // it has ended by itself
 	public *http.Client        // whose answers are as documented
 	as     *syscall.Credential // who runs it; nil: who runs the test
 }
@@ -160,7 +163,13 @@ func (p *process) launch(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ended = make(chan error, 1)
-	go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(p.cmd, p.ended)
+	p.wanted.Store(false)
+	p.lost.Store(false)
+	go func(cmd *exec.Cmd, ended chan error) {
+		err := cmd.Wait()
+		p.lost.Store(!p.wanted.Load())
+		ended <- err
+	}(p.cmd, p.ended)
 }
 
 // await waits until the node says that it is ready.
@@ -187,6 +196,7 @@ func (p *process) await(t *testing.T) {
 // kill ends the node as a power cut would end the process: at once, wherever it is.
 func (p *process) kill(t *testing.T) {
 	t.Helper()
+	p.wanted.Store(true)
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
@@ -197,6 +207,7 @@ func (p *process) kill(t *testing.T) {
 // stop asks the node to end, and insists on exit status 0.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
+	p.wanted.Store(true)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

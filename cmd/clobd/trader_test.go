@@ -46,6 +46,7 @@ type actor struct {
 	// if what it sends may be on its way to another node when its own is gone.
 	manner  string
 	carried bool
+	lost    func() bool // its node has ended by itself
 }
 
 // newTrader makes a wallet drawn from r and derives its API key.
@@ -62,7 +63,8 @@ func newTrader(t *testing.T, url string, tokens []outcome, r *rand.Rand) *actor 
 	if err := client.Derive(); err != nil {
 		t.Fatal(err)
 	}
-	return &actor{Client: client, t: t, outcomes: tokens, rand: r}
+	return &actor{Client: client, t: t, outcomes: tokens, rand: r,
+		lost: func() bool { return false }}
 }
 
 // draw signs a BUY of a random outcome, 5 to 20 shares at 0.30 to 0.70: about half of them meet a

@@ -100,3 +100,29 @@ func TestContestedWaits(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
+
+// TestFollowAfter: when another writer goes on, the Exchange of this one follows its frames, though
+// the last Command here changed nothing.
+func TestFollowAfter(t *testing.T) {
+	here := newRig(t, Options{}).run()
+	for _, c := range setup() {
+		here.submit(t, &c)
+	}
+	here.submit(t, &engine.Command{Kind: engine.Cancel, Owner: 1, ID: engine.OrderID{9}})
+	here.submit(t, &engine.Command{Kind: engine.CancelAll, Owner: 1, Wallet: 1})
+	here.close(t, nil)
+	var f engine.Frame
+	x := engine.NewExchange(2)
+	for _, b := range here.journal.Frames() {
+		if err := errors.Join(engine.DecodeFrame(b, &f), x.ApplyFrame(&f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.No, f.First, f.Prev = f.No+1, f.Last()+1, f.Hash // as the next writer's
+	f.Commands = []engine.Command{{Kind: engine.Deposit, Address: engine.Address{99}, Cash: 5}}
+	f.Events = x.Apply(&f.Commands[0], f.First, f.Time, nil)
+	f.Ends, f.Digest = []uint32{uint32(len(f.Events))}, x.Digest()
+	if err := here.exchange.ApplyFrame(&f); err != nil {
+		t.Error(err)
+	}
+}

@@ -173,6 +173,7 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 // forget takes the last Command out of the frame again, with its Events from the index before on.
 func (s *Sequencer) forget(b *Batch, before int) {
 	f, n := &b.Frame, len(b.calls)-1
+	s.exchange.Forget() // whoever gets the Exchange after this writer goes on with frames
 	s.last--
 	b.idle = append(b.idle, idle{b.calls[n],
 		engine.ReceiptOf(&f.Commands[n], s.last, f.Time, f.Events[before:])})

@@ -244,10 +244,16 @@ func (c *Cluster) told() (voters []uint64) {
 // Begin does nothing: whoever leads journals that it does.
 func (m *Together) Begin() error { return nil }
 
-// Supply sets Enter and EnterAll of the door, and lets the node that leads watch heartbeats.
+// Supply sets Enter, EnterAll and Confirm of the door, and lets the node that leads watch
+// heartbeats.
 func (m *Together) Supply(door *ingress.Options) {
 	door.Enter, door.EnterAll = m.enter, m.enterAll
 	door.Watches, door.Heard = m.Leads, m.client.Heard
+	door.Confirm = func(d time.Duration) (engine.Sequence, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), d)
+		defer cancel()
+		return m.Confirm(ctx)
+	}
 }
 
 // Writer returns what the last writer of this node has counted; it was never stalled if there was
