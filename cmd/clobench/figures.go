@@ -128,7 +128,7 @@ type rampCommand struct {
 
 // Run raises the rate until the node cannot keep it.
 func (c *rampCommand) Run() error {
-	c.logs = c.Hgrm
+	c.logs, c.like = c.Hgrm, c.steps()
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureRamp(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
 			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
@@ -138,6 +138,15 @@ func (c *rampCommand) Run() error {
 		}
 		return measured{r.WriteText, r}, nil
 	})
+}
+
+// steps is a ramp that does not break, as far as its percentile logs go: the first hundred of them.
+func (c *rampCommand) steps() *bench.Ramped {
+	r := &bench.Ramped{What: c.What}
+	for rate := c.Start; len(r.Steps) < min(c.Steps, 100); rate *= c.Factor {
+		r.Steps = append(r.Steps, bench.Step{Paced: bench.Paced{Asked: rate}})
+	}
+	return r
 }
 
 type agreeCommand struct {
