@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -84,11 +85,14 @@ func TestWritableLogs(t *testing.T) {
 // TestHelp: a command that cannot load a node which runs already says so, and why; those that can
 // take its keys.
 func TestHelp(t *testing.T) {
+	reasons := map[string]string{"stall": nodesInside, "pages": noNode}
 	for _, command := range []string{"ramp", "flood", "overload", "streams", "stall", "pages", "agree",
 		"compare", "turns", "budget"} {
+		reason := cmp.Or(reasons[command], ownNodes)
 		code, said := clobench(t, command, "--help")
 		if flat := strings.Join(strings.Fields(said), " "); code != 0 || strings.Contains(flat, "--url=") ||
-			!strings.Contains(flat, ownNodes+" "+useRun) {
+			!strings.Contains(flat, " "+reason+" "+useRun) ||
+			strings.Contains(flat, "It starts nodes") != (reason == ownNodes) {
 			t.Errorf("%s: code %d\n%s", command, code, said)
 		}
 	}
