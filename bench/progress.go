@@ -70,7 +70,7 @@ func (t *Ticker) where() []part {
 	if done := t.step - 1; done > 0 && t.steps > done {
 		each := t.stepped.Sub(t.began) / time.Duration(done)
 		rest := each*time.Duration(t.steps-done) - time.Since(t.stepped)
-		line = append(line, part{fmt.Sprintf("all about %s left", max(rest, 0).Round(time.Second)), 7})
+		line = append(line, part{fmt.Sprintf("all about %s left", max(rest, 0).Round(time.Second)), 6})
 	}
 	return line
 }
@@ -135,7 +135,7 @@ func (t *Ticker) show(elapsed time.Duration, how []part) {
 func (t *Ticker) Did(operations int64, took time.Duration) {
 	if t != nil {
 		t.show(took, []part{{took.Round(100 * time.Millisecond).String(), 1},
-			{fmt.Sprintf("%.0f/s", float64(operations)/max(took, 1).Seconds()), 6},
+			{fmt.Sprintf("%.0f/s", float64(operations)/max(took, 1).Seconds()), 7},
 			{fmt.Sprintf("done %d", operations), 2}})
 	}
 }
@@ -180,7 +180,7 @@ func progressParts(p lean.Progress) []part {
 	if p.Left > 0 || p.Elapsed > 0 {
 		left = p.Left.Round(time.Second).String() + " left"
 	}
-	return []part{{p.Elapsed.Round(100 * time.Millisecond).String(), 1}, {fmt.Sprintf("%.0f/s", p.Rate), 6},
+	return []part{{p.Elapsed.Round(100 * time.Millisecond).String(), 1}, {fmt.Sprintf("%.0f/s", p.Rate), 7},
 		{"p50 " + short(p.P50), 3}, {"p99 " + short(p.P99), 5}, {fmt.Sprintf("done %d", p.Done), 0},
 		{fmt.Sprintf("errors %d", p.Failed), 4}, {left, 2}}
 }
