@@ -376,7 +376,7 @@ func (k *contest) turn(ctx context.Context, s *Side, work loads) error {
 		s.LoadMicros = append(s.LoadMicros, g.CPUMicros)
 	}
 	if r.blame(); r.Invalid != "" {
-		s.Blamed = append(s.Blamed, r.Invalid)
+		s.Blamed = append(s.Blamed, fmt.Sprintf("round %d: %s", len(s.Rates), r.Invalid))
 	}
 	k.keep(s, t.placed)
 	return nil

@@ -137,15 +137,10 @@ type EntryPaced struct {
 func (p *EntryPaced) verdict() error {
 	side := func(name string, list []Paced) error {
 		name = fmt.Sprintf("%s at %.0f orders a second", name, p.Rate)
-		var blamed []string
-		unsent := int64(0)
+		err, unsent := blamed(pacedSide{name, list}), int64(0)
 		for i := range list {
 			unsent += list[i].Unsent
-			if why := list[i].Invalid; why != "" {
-				blamed = append(blamed, why)
-			}
 		}
-		err := mostly(name, blamed, len(list))
 		if unsent > 0 {
 			err = errors.Join(err, fmt.Errorf("fell behind: %s: %d were not sent", name, unsent))
 		}

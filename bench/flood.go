@@ -158,7 +158,9 @@ func (f *Flood) turn(ctx context.Context, t *site, flood *volley) (
 }
 
 // Verdict is nil if the medians are the node's and not the generator's.
-func (f *Flooded) Verdict() error { return blamed(f.Idle, f.Busy) }
+func (f *Flooded) Verdict() error {
+	return blamed(pacedSide{"idle", f.Idle}, pacedSide{"flooded", f.Busy})
+}
 
 // WriteText prints the rounds and their ratio.
 func (f *Flooded) WriteText(w io.Writer) {

@@ -43,24 +43,26 @@ func (p *Paced) blame(h Hiccup) {
 	p.ServiceMicros, p.Invalid = r.ServiceMicros, r.Invalid
 }
 
-// blamed is an error if the generator made the figures of every second load of a list or of more.
-// What is said of a list is a median of its loads.
-func blamed(lists ...[]Paced) error {
-	for _, list := range lists {
+// pacedSide are the loads of one side of a measurement, round by round.
+type pacedSide struct {
+	name string
+	list []Paced
+}
+
+// blamed is an error if the generator made the figures of every second load of a side or of more:
+// what is said of a side is a median of its loads. The error names each such side.
+func blamed(sides ...pacedSide) error {
+	var problems []error
+	for _, side := range sides {
 		var late []string
-		for i := range list {
-			if list[i].Invalid != "" {
-				late = append(late, fmt.Sprintf("round %d: %s", i+1, list[i].Invalid))
+		for i := range side.list {
+			if side.list[i].Invalid != "" {
+				late = append(late, fmt.Sprintf("round %d: %s", i+1, side.list[i].Invalid))
 			}
 		}
-		if len(late) == 0 {
-			continue
-		}
-		if err := mostly(fmt.Sprintf("%.0f a second", list[0].Asked), late, len(list)); err != nil {
-			return err
-		}
+		problems = append(problems, mostly(side.name, late, len(side.list)))
 	}
-	return nil
+	return errors.Join(problems...)
 }
 
 // String is the row of a table.

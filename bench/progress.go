@@ -1,11 +1,17 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"clobd/bench/lean"
+	"clobd/bench/process"
 )
 
 // Ticker prints how a measurement comes along: on a terminal one line that is rewritten, elsewhere
@@ -14,6 +20,8 @@ import (
 type Ticker struct {
 	To       io.Writer
 	Terminal bool
+
+	width int // columns of the terminal, 0: as To says
 
 	last  time.Time
 	shown bool // a line stands on the terminal
@@ -43,22 +51,60 @@ func (t *Ticker) Step(what string, args ...any) {
 		return
 	}
 	t.step, t.what, t.stepped = t.step+1, fmt.Sprintf(what, args...), time.Now()
-	t.print(t.where())
+	t.print(nil)
+}
+
+// part is a piece of a line. Where a line is too wide, the part of the least worth goes first.
+type part struct {
+	text  string
+	worth int
 }
 
 // where is the step that runs, and about how long those after it take if they are like those before
 // it. It is empty for a measurement without steps.
-func (t *Ticker) where() string {
+func (t *Ticker) where() []part {
 	if t.step == 0 {
-		return ""
+		return nil
 	}
-	line := fmt.Sprintf("step %d of %d, %s", t.step, t.steps, t.what)
+	line := []part{{fmt.Sprintf("step %d of %d", t.step, t.steps), 9}, {t.what, 8}}
 	if done := t.step - 1; done > 0 && t.steps > done {
 		each := t.stepped.Sub(t.began) / time.Duration(done)
 		rest := each*time.Duration(t.steps-done) - time.Since(t.stepped)
-		line += fmt.Sprintf(", all about %s left", max(rest, 0).Round(time.Second))
+		line = append(line, part{fmt.Sprintf("all about %s left", max(rest, 0).Round(time.Second)), 6})
 	}
 	return line
+}
+
+// joined is a line: where the measurement is, and how the step that runs comes along.
+func joined(where, how []part) string {
+	text := func(all []part, between string) string {
+		var list []string
+		for _, p := range all {
+			list = append(list, p.text)
+		}
+		return strings.Join(list, between)
+	}
+	if len(where) == 0 || len(how) == 0 {
+		return text(where, ", ") + text(how, "  ")
+	}
+	return text(where, ", ") + ": " + text(how, "  ")
+}
+
+// fit is joined in so many columns: parts are left out, and what remains at last is cut.
+func fit(where, how []part, columns int) string {
+	for {
+		line := joined(where, how)
+		if utf8.RuneCountInString(line) <= columns {
+			return line
+		}
+		if len(where)+len(how) <= 1 {
+			return string([]rune(line)[:max(columns-1, 0)]) + "…"
+		}
+		least := slices.MinFunc(slices.Concat(where, how),
+			func(a, b part) int { return cmp.Compare(a.worth, b.worth) })
+		same := func(p part) bool { return p == least }
+		where, how = slices.DeleteFunc(where, same), slices.DeleteFunc(how, same)
+	}
 }
 
 // Progress is what a load calls to be shown: Show, or nil if nobody looks.
@@ -72,40 +118,51 @@ func (t *Ticker) Progress() func(lean.Progress) {
 // Show prints a state of the run, or of the step that runs, if it is time for one.
 func (t *Ticker) Show(p lean.Progress) {
 	if t != nil {
-		t.show(p.Elapsed, progressLine(p))
+		t.show(p.Elapsed, progressParts(p))
 	}
 }
 
 // show prints a state, and before it the step that runs.
-func (t *Ticker) show(elapsed time.Duration, line string) {
-	if where := t.where(); where != "" {
-		line = where + ": " + line
-	}
+func (t *Ticker) show(elapsed time.Duration, how []part) {
 	if t.last.IsZero() { // the first line comes after as long as all others
 		t.last = time.Now().Add(-elapsed)
 	}
-	t.print(line)
+	t.print(how)
 }
 
 // Did is Show for work that is no load: so many operations are done, in the time that it took so
 // far.
 func (t *Ticker) Did(operations int64, took time.Duration) {
 	if t != nil {
-		t.show(took, fmt.Sprintf("%s  %.0f/s  done %d", took.Round(100*time.Millisecond),
-			float64(operations)/max(took, 1).Seconds(), operations))
+		t.show(took, []part{{took.Round(100 * time.Millisecond).String(), 1},
+			{fmt.Sprintf("%.0f/s", float64(operations)/max(took, 1).Seconds()), 7},
+			{fmt.Sprintf("done %d", operations), 2}})
 	}
 }
 
-// print prints a line, if it is time for one.
-func (t *Ticker) print(line string) {
+// usualWidth is how many columns a terminal has if nobody knows.
+const usualWidth = 80
+
+// columns is how wide the terminal is: it may change meanwhile.
+func (t *Ticker) columns() int {
+	n := t.width
+	if f, is := t.To.(*os.File); is && n == 0 {
+		n = process.Columns(f)
+	}
+	return cmp.Or(n, usualWidth)
+}
+
+// print prints a line, if it is time for one. On a terminal the line must not be broken: only its
+// last row would be rewritten. The last column stays empty, as some terminals break a line there.
+func (t *Ticker) print(how []part) {
 	if t.Terminal {
-		fmt.Fprintf(t.To, "\r%s\x1b[K", line)
+		fmt.Fprintf(t.To, "\r%s\x1b[K", fit(t.where(), how, t.columns()-1))
 		t.shown = true
 		return
 	}
 	if now := time.Now(); now.Sub(t.last) >= plainEvery {
 		t.last = now
-		fmt.Fprintln(t.To, line)
+		fmt.Fprintln(t.To, joined(t.where(), how))
 	}
 }
 
@@ -117,14 +174,15 @@ func (t *Ticker) Done() {
 	}
 }
 
-func progressLine(p lean.Progress) string {
+// progressParts are the state of a load.
+func progressParts(p lean.Progress) []part {
 	left := "no end set"
 	if p.Left > 0 || p.Elapsed > 0 {
 		left = p.Left.Round(time.Second).String() + " left"
 	}
-	return fmt.Sprintf("%s  %.0f/s  p50 %s  p99 %s  done %d  errors %d  %s",
-		p.Elapsed.Round(100*time.Millisecond), p.Rate, short(p.P50), short(p.P99), p.Done, p.Failed,
-		left)
+	return []part{{p.Elapsed.Round(100 * time.Millisecond).String(), 1}, {fmt.Sprintf("%.0f/s", p.Rate), 7},
+		{"p50 " + short(p.P50), 3}, {"p99 " + short(p.P99), 5}, {fmt.Sprintf("done %d", p.Done), 0},
+		{fmt.Sprintf("errors %d", p.Failed), 4}, {left, 2}}
 }
 
 // short is a duration at three digits or so.

@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"clobd/bench/lean"
 )
@@ -75,6 +77,39 @@ func TestTickerSteps(t *testing.T) {
 	}
 }
 
+// TestTickerWidth: on a terminal a line is never wider than that, and tells what is worth most. It
+// is as wide as it wants to be elsewhere.
+func TestTickerWidth(t *testing.T) {
+	p := lean.Progress{Rate: 123_456.7, P50: 123456 * time.Microsecond, P99: 12345 * time.Millisecond,
+		Done: 1234567890, Failed: 12345, Elapsed: 100 * time.Second, Left: time.Hour}
+	for width, want := range map[int]string{
+		0: "step 12 of 360, node A, round 12, all about 3h52m40s left: 123457/s  p99 12.35s",
+		120: "step 12 of 360, node A, round 12, all about 3h52m40s left: 123457/s  p50 123.46ms  " +
+			"p99 12.35s  errors 12345",
+		40: "step 12 of 360, node A, round 12",
+		20: "step 12 of 360",
+		10: "step 12 …",
+	} {
+		var out strings.Builder
+		k := &Ticker{To: &out, Terminal: true, width: width}
+		k.Plan(360)
+		k.step = 11
+		k.Step("node %c, round %d", 'A', 12)
+		k.began = k.stepped.Add(-440 * time.Second)
+		out.Reset()
+		k.Show(p)
+		line := strings.TrimSuffix(strings.TrimPrefix(out.String(), "\r"), "\x1b[K")
+		if n := utf8.RuneCountInString(line); line != want || n >= cmp.Or(width, usualWidth) {
+			t.Errorf("%d columns: %d of them, %q, want %q", width, n, line, want)
+		}
+		k.Terminal, k.last = false, k.last.Add(-plainEvery)
+		out.Reset()
+		if k.Show(p); !strings.Contains(out.String(), "done 1234567890  errors 12345  1h0m0s left\n") {
+			t.Errorf("elsewhere: %q", out.String())
+		}
+	}
+}
+
 // TestApplyTells: level L0 tells how it comes along, about once a second.
 func TestApplyTells(t *testing.T) {
 	var told []lean.Progress
@@ -93,7 +128,7 @@ func TestApplyTells(t *testing.T) {
 		told[1].Left != 3*time.Second || told[1].P50 != 250 {
 		t.Errorf("%+v", told)
 	}
-	if line := progressLine(told[1]); !strings.Contains(line, "p50 250ns") {
+	if line := joined(nil, progressParts(told[1])); !strings.Contains(line, "p50 250ns") {
 		t.Error(line)
 	}
 }

@@ -98,8 +98,11 @@ type Soaked struct {
 	Arrivals     string     `json:"arrivals"`
 	AskedSeconds float64    `json:"seconds_asked"`
 	Seconds      float64    `json:"seconds"`
-	Operations   int64      `json:"operations"`
-	Errors       int64      `json:"errors"`
+	// SendingSeconds are those in which requests were due or under way: Seconds without the pauses.
+	// The generator's shares and the rate that thresholds judge are of these.
+	SendingSeconds float64 `json:"sending_seconds"`
+	Operations     int64   `json:"operations"`
+	Errors         int64   `json:"errors"`
 	// Due are the requests that were due, Good those of them that were answered well. Kept is the part
 	// of the asked rate that the node has kept, in [0, 1].
 	Due       int64     `json:"requests_due"`
@@ -444,6 +447,11 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+// sending is for how long the load was sent: from the start to the last answer, without the pauses.
+func (k *soaking) sending() time.Duration {
+	return max(k.drained.Sub(k.start)-k.moved, k.piece()*time.Duration(len(k.out.Laps)))
+}
+
 // keep says which part of the asked rate was kept. A node that answers all, and too late, has not
 // kept the rate.
 func (k *soaking) keep() {
@@ -463,7 +471,7 @@ func (k *soaking) progress(began time.Time) func(lean.Progress) {
 	if k.Progress == nil {
 		return nil
 	}
-	done, failed, before := k.out.Operations, k.out.Errors, began.Sub(k.start)
+	done, failed, before := k.out.Operations, k.out.Errors, began.Sub(k.start)-k.moved
 	return func(p lean.Progress) {
 		p.Done, p.Failed, p.Elapsed = p.Done+done, p.Failed+failed, p.Elapsed+before
 		p.Left = max(k.Duration-p.Elapsed, 0)
@@ -539,15 +547,16 @@ func (k *soaking) conclude() {
 		o.Failure = cmp.Or(o.Failure, "nothing was sent")
 		return
 	}
+	o.SendingSeconds = k.sending().Seconds()
 	o.Generator = Generator{Processes: 1, LateMicros: k.total.late.Latency(),
 		CPUMicros: float64(k.threads.Microseconds()) / float64(max(o.Operations, 1)),
-		Thread:    k.threads.Seconds() / o.Seconds}
+		Thread:    k.threads.Seconds() / o.SendingSeconds}
 	o.Generator.Share = o.Generator.Thread / float64(k.trial.report.Conditions.Cores)
 	r := &Report{Operations: o.Operations, Generator: &o.Generator,
 		requests:      k.total.late.h.TotalCount(),
 		Conditions:    k.trial.report.Conditions,
 		ServiceMicros: k.total.service.Latency(), CorrectedMicros: new(k.total.corrected.Latency())}
-	r.Rate, r.Errors = float64(o.Operations)/o.Seconds, o.Errors
+	r.Rate, r.Errors = float64(o.Operations)/o.SendingSeconds, o.Errors
 	r.judge(k.Thresholds)
 	r.blame()
 	o.Thresholds, o.Invalid = r.Thresholds, r.Invalid
@@ -722,9 +731,10 @@ func (d *Drift) String() string {
 
 // WriteText prints the laps and the drift.
 func (s *Soaked) WriteText(w io.Writer) {
-	fmt.Fprintf(w, "soak %s: %.0f requests/s asked for, %s, %.0f s of %.0f: %d operations, %d errors, "+
-		"%d connections, seed %d, durability %s\n", s.Workload, s.AskedRate, s.Arrivals, s.Seconds,
-		s.AskedSeconds, s.Operations, s.Errors, s.Connections, s.Seed, s.Durability)
+	fmt.Fprintf(w, "soak %s: %.0f requests/s asked for, %s, sent for %.0f s of %.0f, %.0f s with the "+
+		"pauses: %d operations, %d errors, %d connections, seed %d, durability %s\n", s.Workload,
+		s.AskedRate, s.Arrivals, s.SendingSeconds, s.AskedSeconds, s.Seconds, s.Operations, s.Errors,
+		s.Connections, s.Seed, s.Durability)
 	fmt.Fprintln(w, "  end s     done failed unsent  corrected µs: p50      p90      p99  uncorrected p50"+
 		"      p99  CPU µs  memory MB  goroutines  files   disk MB  pause s")
 	for i := range s.Laps {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"clobd/bench/lean"
 )
 
 func TestDrifts(t *testing.T) {
@@ -141,6 +143,33 @@ func laps(t *testing.T, long time.Duration) bool {
 		t.Errorf("half of the requests: kept %v", k.out.Kept)
 	}
 	return true
+}
+
+// TestSoakWithoutPauses: the rate and the generator's shares are of the time in which the load was
+// sent, and so are the time that is shown and the time that is left.
+func TestSoakWithoutPauses(t *testing.T) {
+	start := time.Now().Add(-time.Hour)
+	k := &soaking{Soak: Soak{Run{Rate: 100, Duration: 20 * time.Second,
+		Thresholds: []Threshold{{Rule: "rate >= 99", Figure: "rate", Op: ">=", Limit: 99}}}},
+		trial: &trial{report: &Report{Conditions: Conditions{Cores: 4}}},
+		out:   &Soaked{Operations: 2000, Laps: make([]Lap, 10)},
+		start: start, drained: start.Add(50 * time.Second), moved: 30 * time.Second, threads: 8 * time.Second}
+	k.total.service, k.total.corrected, k.total.late = NewRecorder(), NewRecorder(), NewRecorder()
+	k.conclude()
+	if o := k.out; o.SendingSeconds != 20 || o.Generator.Thread != 0.4 || o.Generator.Share != 0.1 ||
+		len(o.Thresholds) != 1 || !o.Thresholds[0].Held {
+		t.Errorf("%+v", o)
+	}
+	k.drained = start.Add(45 * time.Second) // the last request was due before the end of its piece
+	if took := k.sending(); took != 20*time.Second {
+		t.Errorf("ten pieces of 2 s were sent for %v", took)
+	}
+	var told lean.Progress
+	k.Progress = func(p lean.Progress) { told = p }
+	k.progress(start.Add(36 * time.Second))(lean.Progress{Elapsed: time.Second})
+	if told.Elapsed != 7*time.Second || told.Left != 13*time.Second {
+		t.Errorf("%+v", told)
+	}
 }
 
 // TestFirstRequests counts lists as one request.

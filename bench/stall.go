@@ -231,11 +231,13 @@ func (q *quoter) one(method string, body []byte) {
 
 // Verdict is nil if the medians are the node's and not the generator's.
 func (s *Stalled) Verdict() error {
-	var loads [][]Paced
+	var sides []pacedSide
 	for i := range s.Parts {
-		loads = append(loads, s.Parts[i].Before, s.Parts[i].During)
+		p := &s.Parts[i]
+		sides = append(sides, pacedSide{"before the " + p.What + " stands still", p.Before},
+			pacedSide{"while the " + p.What + " stands still", p.During})
 	}
-	return blamed(loads...)
+	return blamed(sides...)
 }
 
 // WriteText prints both parts.

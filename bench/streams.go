@@ -299,5 +299,6 @@ func (s *Streamed) Verdict() error {
 	if s.Gaps > 0 || s.Cuts > 0 {
 		return fmt.Errorf("%d gaps, %d sockets cut", s.Gaps, s.Cuts)
 	}
-	return blamed(s.Alone, s.Beside)
+	return blamed(pacedSide{"orders alone", s.Alone},
+		pacedSide{"orders beside the subscribers", s.Beside})
 }

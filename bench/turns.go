@@ -41,6 +41,9 @@ func (r *Rivalry) validate() error {
 	return all.Err()
 }
 
+// Side names a node as messages do: both may have one binary.
+func (r *Rivalry) Side(i int) string { return fmt.Sprintf("node %c, %s", 'A'+i, r.Nodes[i]) }
+
 // rivals is a rivalry in progress.
 type rivals struct {
 	Rivalry
@@ -101,7 +104,7 @@ func (k *rivals) run(ctx context.Context) error {
 			defer s.node.end()
 		}
 		if err != nil {
-			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+			return fmt.Errorf("%s: %w", k.Side(i), err)
 		}
 	}
 	k.Ticker.Plan(2 * (k.Rounds + 1))
@@ -114,9 +117,7 @@ func (k *rivals) run(ctx context.Context) error {
 		s := &k.sides[i]
 		s.report.Beside = k.sides[1-i].report.besideName()
 		s.sum.conclude(s.report)
-		if err := mostly("node "+k.Nodes[i], s.blamed, k.Rounds); err != nil {
-			s.report.Invalid = strings.TrimPrefix(err.Error(), "INVALID: ")
-		}
+		k.judge(i)
 		if err := s.node.stop(); err != nil {
 			return err
 		}
@@ -126,6 +127,15 @@ func (k *rivals) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// judge sets Invalid of a node's report if the generator has made the figures of every second turn
+// of that node or of more.
+func (k *rivals) judge(i int) {
+	s := &k.sides[i]
+	if err := mostly(k.Side(i), s.blamed, k.Rounds); err != nil {
+		s.report.Invalid = strings.TrimPrefix(err.Error(), "INVALID: ")
+	}
 }
 
 // workload is what the reports call the orders.
@@ -216,7 +226,7 @@ func (k *rivals) takeTurns(ctx context.Context, round int) error {
 			return err
 		}
 		if err := k.turn(ctx, &k.sides[i], v, round < 0); err != nil {
-			return fmt.Errorf("node %s: %w", k.Nodes[i], err)
+			return fmt.Errorf("%s: %w", k.Side(i), err)
 		}
 	}
 	return nil
@@ -293,7 +303,7 @@ func (k *rivals) turn(ctx context.Context, s *rival, v *volley, warmup bool) err
 		return fmt.Errorf("in %.3f s nothing was answered, or the CPU time is unknown", got.Seconds)
 	}
 	if got.blame(); got.Invalid != "" {
-		s.blamed = append(s.blamed, got.Invalid)
+		s.blamed = append(s.blamed, fmt.Sprintf("round %d: %s", len(r.Turns)+1, got.Invalid))
 	}
 	return s.sum.add(r, got)
 }

@@ -146,17 +146,19 @@ func TestPacedBlame(t *testing.T) {
 	if err := r.Verdict(); err == nil || !strings.Contains(err.Error(), "clobench's own") {
 		t.Errorf("ramp: %v", err)
 	}
-	if f := (&Flooded{Idle: []Paced{p}}); f.Verdict() == nil {
-		t.Error("a flood is valid")
-	}
-	for _, f := range []interface{ Verdict() error }{
-		&Stalled{Parts: []StallPart{{Before: []Paced{{}}, During: []Paced{{}}}, {During: []Paced{p}}}},
-		&Streamed{Beside: []Paced{p}},
-		&Overloaded{Steps: []Push{{}}, Invalid: suspects{"step", "reads"}},
-		&Agreed{Parts: []AgreedPart{{Agree: true, Clobench: make([]Said, 2), Blamed: []string{"late"}}}},
+	for side, f := range map[string]interface{ Verdict() error }{
+		"while the disk stands still: 1 of 1 turns: round 1: ": &Stalled{Parts: []StallPart{
+			{What: "matcher", Before: []Paced{{}}, During: []Paced{{}}}, {What: "disk", During: []Paced{p}}}},
+		"idle: ":                          &Flooded{Idle: []Paced{p}, Busy: []Paced{{}}},
+		"flooded: ":                       &Flooded{Idle: []Paced{{}}, Busy: []Paced{p}},
+		"orders alone: ":                  &Streamed{Alone: []Paced{p}},
+		"orders beside the subscribers: ": &Streamed{Beside: []Paced{p}},
+		"step (and 1 more)":               &Overloaded{Steps: []Push{{}}, Invalid: suspects{"step", "reads"}},
+		"reads: ": &Agreed{Parts: []AgreedPart{{What: "reads", Agree: true, Clobench: make([]Said, 2),
+			Blamed: []string{"late"}}}},
 	} {
-		if err := f.Verdict(); err == nil || !strings.HasPrefix(err.Error(), "INVALID: ") {
-			t.Errorf("%T: %v", f, err)
+		if err := f.Verdict(); err == nil || !strings.HasPrefix(err.Error(), "INVALID: "+side) {
+			t.Errorf("%T: %v, want %q", f, err, side)
 		}
 	}
 	p.Generator.LateMicros.P50 = 90
@@ -203,8 +205,8 @@ func TestEntryVerdict(t *testing.T) {
 		says          string // "" for a good verdict
 	}{
 		{[]Paced{good, good, bad}, []Paced{good, good, bad}, ""},
-		{[]Paced{bad, good}, []Paced{good, good}, "INVALID: sockets at 7 orders a second: 1 of 2 turns: late"},
-		{[]Paced{good}, []Paced{bad}, "INVALID: HTTP at 7 orders a second: 1 of 1 turns: late"},
+		{[]Paced{bad, good}, []Paced{good, good}, "INVALID: sockets at 7 orders a second: 1 of 2 turns: round 1: late"},
+		{[]Paced{good}, []Paced{bad}, "INVALID: HTTP at 7 orders a second: 1 of 1 turns: round 1: late"},
 	} {
 		p := &EntryPaced{Rate: 7, Sockets: c.sockets, HTTP: c.http}
 		err := (&Compared{Paced: p}).Verdict()
@@ -236,5 +238,18 @@ func TestMostly(t *testing.T) {
 		if (err == nil) != (c.says == "") || err != nil && err.Error() != c.says {
 			t.Errorf("%d and %d blamed: %v, want %q", len(c.a.Blamed), len(c.b.Blamed), err, c.says)
 		}
+	}
+}
+
+// TestRivalNamed: two nodes of one binary are told apart.
+func TestRivalNamed(t *testing.T) {
+	k := &rivals{Rivalry: Rivalry{Nodes: [2]string{"clobd", "clobd"}, Rounds: 3}}
+	for i, late := range [][]string{{"round 2: late"}, {"round 1: late", "round 2: late"}} {
+		k.sides[i] = rival{report: &Report{}, blamed: late}
+		k.judge(i)
+	}
+	if a, b := k.sides[0].report.Invalid, k.sides[1].report.Invalid; a != "" ||
+		b != "node B, clobd: 2 of 3 turns: round 1: late" {
+		t.Errorf("%q and %q", a, b)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"clobd/bench/lean"
 	"clobd/bench/workload"
@@ -121,22 +122,26 @@ func TestTake(t *testing.T) {
 	}
 	defer n.close()
 	v := reads(n.addr, "/time", 2, nil)
-	v.Duration, v.Rate = 3e8, 200
-	m, err := v.Run(t.Context())
-	if err != nil || m.Failed > 0 {
-		t.Fatalf("%+v, %v", m, err)
+	v.Duration, v.Rate = 150*time.Millisecond, 200
+	var m *lean.Measured
+	for try := 1; m == nil || m.Unsent > 0; try++ { // a busy machine gives up what is too late
+		v.Duration *= 2
+		if m, err = v.Run(t.Context()); err != nil || m.Failed > 0 || try == 6 {
+			t.Fatalf("%+v, %v", m, err)
+		}
 	}
+	sent := int64(v.Duration.Seconds() * v.Rate)
 	r := &Report{}
 	r.take(m)
 	g := r.Generator
-	if r.Acknowledged != 60 || r.CorrectedMicros == nil || r.CorrectedMicros.P50 <= 0 || r.Rate <= 0 ||
+	if r.Acknowledged != sent || r.CorrectedMicros == nil || r.CorrectedMicros.P50 <= 0 || r.Rate <= 0 ||
 		g.Processes != 1 || g.CPUMicros <= 0 || g.Share <= 0 || g.LateMicros.Max <= 0 ||
 		len(r.Timeline) == 0 || r.Histograms["service"] == "" || r.Histograms["corrected"] == "" ||
 		r.EndedBy != endedByTime {
 		t.Errorf("%+v, %+v", r, g)
 	}
 	p := paced(200, v.Duration, m)
-	if p.Sent != 60 || p.Achieved > 201 || p.CorrectedMicros != *r.CorrectedMicros ||
+	if p.Sent != sent || p.Achieved > 201 || p.CorrectedMicros != *r.CorrectedMicros ||
 		p.Histograms["service"] == "" || p.Histograms["corrected"] == "" {
 		t.Errorf("%+v", p)
 	}

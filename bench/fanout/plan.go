@@ -115,7 +115,7 @@ func Measure(ctx context.Context, p Plan) (*Measured, error) {
 	if p.Idle > 0 {
 		turns++
 	}
-	p.Ticker.Plan(turns * p.Rounds * len(sides()))
+	p.Ticker.Plan(turns*p.Rounds*len(sides()) + len(p.Cases))
 	for _, c := range p.Cases {
 		r, err := p.measure(ctx, c, out)
 		if err != nil {
@@ -166,6 +166,7 @@ func (p *Plan) inTurns(turn func(side int) error) error {
 
 // measure measures one case. It notes the niceness of the subscribers in all.
 func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult, error) {
+	p.Ticker.Step("%s, what the messages are", c)
 	texts, err := p.texts(ctx, c)
 	if err != nil {
 		return nil, err
@@ -185,6 +186,7 @@ func (p *Plan) measure(ctx context.Context, c Case, all *Measured) (*CaseResult,
 			if err := t.run(ctx, p.Self); err != nil {
 				return fmt.Errorf("%s: %w", sides()[side], err)
 			}
+			p.Ticker.Did(t.progress())
 			all.Nice = t.heard.Nice
 			why := t.wrong()
 			if strings.HasPrefix(why, notKept) && try < tries {

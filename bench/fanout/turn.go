@@ -108,15 +108,23 @@ func (t *turn) all() int64 {
 	return int64(t.Subscribers) * int64(t.Burst) * int64(t.spec.Warm+t.spec.Bursts)
 }
 
+// progress is how many measured messages were read, and in which time.
+func (t *turn) progress() (messages int64, took time.Duration) {
+	_, end := t.last()
+	share := float64(t.spec.Bursts) / float64(t.spec.Warm+t.spec.Bursts)
+	return int64(float64(t.heard.Messages) * share), time.Duration(end - t.ran.Start)
+}
+
 // add appends the turn to a side's rounds.
 func (t *turn) add(s *SideResult) {
-	last, end := t.last()
-	seconds := max(float64(end-t.ran.Start)/1e9, 1e-3)
+	last, _ := t.last()
+	messages, took := t.progress()
 	share := float64(t.spec.Bursts) / float64(t.spec.Warm+t.spec.Bursts) // measured bursts of all
 	s.CPUMicros = append(s.CPUMicros, float64(t.cpu.Nanoseconds())/1e3/(float64(t.all())*share))
 	s.Last, s.Late = append(s.Last, last.Latency()), append(s.Late, t.ran.Late.P99)
 	s.Made = append(s.Made, t.ran.Made)
-	s.Messages = append(s.Messages, float64(t.heard.Messages)*share/seconds)
+	seconds := max(took.Seconds(), 1e-3)
+	s.Messages = append(s.Messages, float64(messages)/seconds)
 	s.Bytes = append(s.Bytes, float64(t.heard.Bytes)*share/seconds)
 	s.Gaps, s.Cuts = s.Gaps+t.heard.Gaps, s.Cuts+t.heard.Cuts
 }

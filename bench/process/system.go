@@ -1,9 +1,30 @@
 package process
 
 import (
+	"os"
 	"syscall"
 	"time"
+	"unsafe"
 )
+
+// winsize is how the kernel tells the size of a terminal.
+type winsize struct{ rows, columns, _, _ uint16 }
+
+// Columns is how wide the terminal is that a file is, 0 if the file is none.
+func Columns(f *os.File) int {
+	var size winsize
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCGWINSZ,
+				uintptr(unsafe.Pointer(&size))) // refused, it leaves the size 0
+		})
+	}
+	if err != nil {
+		return 0
+	}
+	return int(size.columns)
+}
 
 // Niceness is the priority of this process.
 func Niceness() int {

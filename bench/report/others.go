@@ -228,7 +228,8 @@ func soakChapter(r *bench.Soaked) (*Chapter, error) {
 	}
 	c.Keys = []keyFigure{{"Asked", number(r.AskedRate), "requests/s"},
 		{"Kept", fmt.Sprintf("%.1f %%", 100*r.Kept), "of them"},
-		{"Time", fmt.Sprintf("%.0f s", r.Seconds), fmt.Sprintf("of %.0f", r.AskedSeconds)}}
+		{"Time", fmt.Sprintf("%.0f s", r.SendingSeconds), fmt.Sprintf("of %.0f, %.0f with pauses",
+			r.AskedSeconds, r.Seconds)}}
 	drifts := &grid{Head: []string{"Figure", "first tenth", "last tenth", "bound", ""}}
 	for i := range r.Drifts {
 		d := &r.Drifts[i]

@@ -107,53 +107,66 @@ func percentileLines(all []latencies) (lines []graph) {
 // inkOf are the colours of latencies.
 var inkOf = map[string]ink{"corrected": first, "uncorrected": second}
 
-// Percentiles writes the percentile logs of a result, in µs: a file for the corrected latencies, if
-// something was due, and one for the uncorrected ones. path is a folder, or NAME.hgrm, which makes
-// NAME-corrected.hgrm and NAME-uncorrected.hgrm.
-func Percentiles(path string, result any) error {
-	type named struct {
-		name string
-		all  []latencies
-	}
-	var logs []named
-	add := func(name string, histograms map[string]string, corrected *bench.Latency,
-		service bench.Latency) error {
-		all, err := latenciesOf(histograms, corrected, service)
-		logs = append(logs, named{name, all})
-		return err
-	}
-	var problems []error
+// runLog are the latencies of a run or of a step, and the files that its percentile logs go to: the
+// base of their names.
+type runLog struct {
+	base string
+	all  []latencies
+}
+
+// logsOf are the logs of a result. path is a folder, or NAME.hgrm: then the bases are NAME for a
+// run, and NAME-1, NAME-2 and so on for the steps of a ramp.
+func logsOf(path string, result any) (logs []runLog, err error) {
+	stem, named := strings.CutSuffix(path, ".hgrm")
 	switch r := result.(type) {
 	case *bench.Report:
-		problems = append(problems,
-			add(r.Workload+"-"+r.Level, r.Histograms, r.CorrectedMicros, r.ServiceMicros))
+		one := runLog{base: stem}
+		if !named {
+			one.base = filepath.Join(path, fileName(r.Workload+"-"+r.Level))
+		}
+		one.all, err = latenciesOf(r.Histograms, r.CorrectedMicros, r.ServiceMicros)
+		return []runLog{one}, err
 	case *bench.Ramped:
+		var problems []error
 		for i := range r.Steps {
 			s := &r.Steps[i]
-			problems = append(problems, add(fmt.Sprintf("ramp-%s-%.0f", r.What, s.Asked), s.Histograms,
-				&s.CorrectedMicros, s.ServiceMicros))
+			one := runLog{base: fmt.Sprintf("%s-%d", stem, i+1)}
+			if !named {
+				one.base = filepath.Join(path, fileName(fmt.Sprintf("ramp-%s-%.0f", r.What, s.Asked)))
+			}
+			one.all, err = latenciesOf(s.Histograms, &s.CorrectedMicros, s.ServiceMicros)
+			logs, problems = append(logs, one), append(problems, err)
 		}
-	default:
-		return errors.New("only run and ramp keep histograms for percentile logs")
+		return logs, errors.Join(problems...)
 	}
-	if err := errors.Join(problems...); err != nil {
+	return nil, errors.New("only run and ramp keep histograms for percentile logs")
+}
+
+// file is the file of a log's latencies of one kind.
+func (o *runLog) file(l *latencies) string { return o.base + "-" + l.name + ".hgrm" }
+
+// PercentileFiles returns the files that Percentiles writes of a result like this one. The result
+// needs no histogram: the caller can ask before the measurement.
+func PercentileFiles(path string, result any) (files []string, err error) {
+	logs, err := logsOf(path, result)
+	for _, one := range logs {
+		for i := range one.all {
+			files = append(files, one.file(&one.all[i]))
+		}
+	}
+	return files, err
+}
+
+// Percentiles writes the percentile logs of a result, in µs: a file for the corrected latencies, if
+// something was due, and one for the uncorrected ones. path is a folder, or NAME.hgrm, which makes
+// NAME-corrected.hgrm and NAME-uncorrected.hgrm, and of a ramp NAME-1-corrected.hgrm and so on.
+func Percentiles(path string, result any) error {
+	logs, err := logsOf(path, result)
+	if err != nil {
 		return err
 	}
-	dir, single := path, ""
-	if strings.HasSuffix(path, ".hgrm") {
-		dir, single = filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), ".hgrm")
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write percentile log: %w", err)
-	}
-	for i, one := range logs {
-		name := fileName(one.name)
-		if single != "" && len(logs) == 1 {
-			name = single
-		} else if single != "" {
-			name = fmt.Sprintf("%s-%d", single, i+1)
-		}
-		if err := writeLogs(filepath.Join(dir, name), one.all); err != nil {
+	for _, one := range logs {
+		if err := one.write(); err != nil {
 			return err
 		}
 	}
@@ -170,18 +183,21 @@ func fileName(name string) string {
 	}, strings.TrimLeft(name, "."))
 }
 
-// writeLogs writes a log of each histogram.
-func writeLogs(base string, all []latencies) error {
-	for i := range all {
-		l := &all[i]
+// write writes the files.
+func (o *runLog) write() error {
+	for i := range o.all {
+		l := &o.all[i]
 		if l.h == nil {
 			continue
 		}
 		log, err := l.log()
-		if err != nil {
-			return err
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(o.base), 0o755)
 		}
-		if err := os.WriteFile(base+"-"+l.name+".hgrm", log, 0o644); err != nil {
+		if err == nil {
+			err = os.WriteFile(o.file(l), log, 0o644)
+		}
+		if err != nil {
 			return fmt.Errorf("write percentile log: %w", err)
 		}
 	}

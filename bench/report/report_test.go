@@ -376,4 +376,17 @@ func TestLog(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(folder, "_w-L3-corrected.hgrm")); err != nil {
 		t.Errorf("a workload's name leaves the folder: %v", err)
 	}
+	files, err := PercentileFiles(path, &bench.Report{CorrectedMicros: &bench.Latency{}})
+	written, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+	if slices.Sort(files); err != nil || !slices.Equal(files, written) {
+		t.Errorf("told %v, written %v: %v", files, written, err)
+	}
+	ramp := &bench.Ramped{Steps: []bench.Step{{Paced: bench.Paced{Histograms: r.Histograms}}}}
+	path = filepath.Join(t.TempDir(), "ramp.hgrm")
+	if err := Percentiles(path, ramp); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(strings.Replace(path, "ramp.", "ramp-1-corrected.", 1)); err != nil {
+		t.Errorf("a ramp of one step: %v", err)
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,15 +29,21 @@ type sited struct {
 // asked for by name, it refuses with the reason.
 type ownNode struct {
 	URL string `name:"url" hidden:"" env:"-"`
+
+	reason string // of a measurement that starts no process of a node, else ownNodes
 }
 
 // Help is printed below the help of the command.
 func (ownNode) Help() string { return ownNodes + " " + useRun }
 
-// The reason, and what to do.
+// The reasons, and what to do.
 const (
 	ownNodes = "It starts nodes of its own, and has no --url: its figures want a fresh node with empty " +
 		"books in many markets, whose process it may watch, stop and replay."
+	nodesInside = "It makes nodes of its own inside this process, each on a disk in memory, and has no " +
+		"--url: it holds up their matchers and their disks."
+	noNode = "It writes a history of its own and reads that inside this process, without a node, and has " +
+		"no --url: its figures want a history of known length."
 	useRun = "run and soak load a node that runs already."
 )
 
@@ -45,8 +52,9 @@ func (o *ownNode) check() error {
 	if o.URL == "" {
 		return nil
 	}
-	return &cli.UsageError{Err: cli.Hint(errors.New("no --url here: "+strings.ToLower(ownNodes[:1])+
-		ownNodes[1:]), "%s", useRun)}
+	reason := cmp.Or(o.reason, ownNodes)
+	return &cli.UsageError{Err: cli.Hint(errors.New("no --url here: "+strings.ToLower(reason[:1])+
+		reason[1:]), "%s", useRun)}
 }
 
 // setting is where the measurement runs.
@@ -128,7 +136,7 @@ type rampCommand struct {
 
 // Run raises the rate until the node cannot keep it.
 func (c *rampCommand) Run() error {
-	c.logs = c.Hgrm
+	c.logs, c.like = c.Hgrm, c.steps()
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureRamp(ctx, bench.Ramp{Setting: at, What: c.What, Start: c.Start,
 			Factor: c.Factor, Steps: c.Steps, Duration: c.Duration, Connections: c.Connections,
@@ -138,6 +146,15 @@ func (c *rampCommand) Run() error {
 		}
 		return measured{r.WriteText, r}, nil
 	})
+}
+
+// steps is a ramp that does not break, as far as its percentile logs go: the first hundred of them.
+func (c *rampCommand) steps() *bench.Ramped {
+	r := &bench.Ramped{What: c.What}
+	for rate := c.Start; len(r.Steps) < min(c.Steps, 100); rate *= c.Factor {
+		r.Steps = append(r.Steps, bench.Step{Paced: bench.Paced{Asked: rate}})
+	}
+	return r
 }
 
 type agreeCommand struct {
@@ -233,12 +250,19 @@ type stallCommand struct {
 	Rate    float64       `default:"1000" help:"Reads per second."`
 	Readers int           `default:"8" help:"Connections that read."`
 	Writers int           `default:"8" help:"Connections that post and cancel orders all the while, at most 64."`
-	sited
+	Seed    uint64        `default:"42" help:"The same seed draws the same operations."`
+	ownNode
+	outputs
 }
+
+// Help is printed below the help of the command.
+func (stallCommand) Help() string { return nodesInside + " " + useRun }
 
 // Run measures reads while nothing is written.
 func (c *stallCommand) Run() error {
-	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
+	c.reason = nodesInside
+	at := sited{Seed: c.Seed, ownNode: c.ownNode, outputs: c.outputs}
+	return at.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasureStall(ctx, bench.Stall{Setting: at, Rounds: c.Rounds, Length: c.Length,
 			Rate: c.Rate, Readers: c.Readers, Writers: c.Writers})
 		if err != nil {
@@ -255,8 +279,12 @@ type pagesCommand struct {
 	sited
 }
 
+// Help is printed below the help of the command.
+func (pagesCommand) Help() string { return noNode + " " + useRun }
+
 // Run measures pages of lists.
 func (c *pagesCommand) Run() error {
+	c.reason = noNode
 	return c.measure(func(ctx context.Context, at bench.Setting) (measured, error) {
 		r, err := bench.MeasurePages(ctx, bench.Pages{Seed: at.Seed, Dir: at.Dir, Trades: c.Trades,
 			Rounds: c.Rounds, Reads: c.Reads, Self: at.Self, Version: at.Version, Ticker: at.Ticker})

@@ -282,19 +282,9 @@ func TestRunWithKeys(t *testing.T) {
 // each piece, and leaves nothing of them in the book. Other keys have too little.
 func TestSoakWithKeys(t *testing.T) {
 	node := startNode(t, filepath.Join(t.TempDir(), "data"), "--faucet", "100000")
-	args := []string{"soak", "--rate", "400", "--duration", "2s", "--url", node.url, "--keys", keyFile(t),
+	args := []string{"--rate", "400", "--duration", "2s", "--url", node.url, "--keys", keyFile(t),
 		"--market", "101,102"}
-	file := filepath.Join(t.TempDir(), "soak.json")
-	code, said := clobench(t, append(args, "--json", file)...)
-	for line := range strings.Lines(said) {
-		if strings.HasPrefix(line, "error: ") && !strings.HasPrefix(line, "error: INVALID: ") &&
-			!strings.HasPrefix(line, "error: fell behind: ") &&
-			!strings.HasPrefix(line, "error: drift: corrected ") { // other work of the machine makes those
-			t.Fatalf("code %d\n%s", code, said)
-		}
-	}
-	var s bench.Soaked
-	readReport(t, file, &s)
+	s, said := soaked(t, args...)
 	behind := strings.Contains(said, "error: fell behind: ")
 	if len(s.Laps) != 10 || s.Connections != 3 || s.Operations < 700 && !behind || s.Failure != "" ||
 		s.Durability != "unknown" || !strings.Contains(s.Checked, "it tells their owners of each of ") ||
@@ -304,8 +294,8 @@ func TestSoakWithKeys(t *testing.T) {
 	if n := resting(t.Context(), t, node); n != 0 {
 		t.Errorf("%d levels are left in the book", n)
 	}
-	args[2] = "100000"
-	if code, said := clobench(t, args...); code != 1 ||
+	args[1] = "100000"
+	if code, said := clobench(t, append([]string{"soak"}, args...)...); code != 1 ||
 		!strings.Contains(said, "of collateral, and its orders need up to ") {
 		t.Errorf("too little: code %d\n%s", code, said)
 	}
@@ -433,38 +423,54 @@ func waitedInVain(said string) bool {
 	return strings.Contains(said, "status 504") || strings.Contains(said, "status 408")
 }
 
+// soaked soaks a node, and returns the report and what was printed. It fails the test if anything
+// goes wrong that other work of the machine cannot make.
+func soaked(t *testing.T, args ...string) (s bench.Soaked, said string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "soak.json")
+	code := 0
+	for try := 1; try == 1 || try <= tries && waitedInVain(said); try++ {
+		code, said = clobench(t, append([]string{"soak", "--json", file}, args...)...)
+	}
+	readReport(t, file, &s)
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "error: ") && !ofMachine(line, &s) {
+			t.Fatalf("%q\n%s", line, said)
+		}
+	}
+	if (code == 0) == strings.Contains(said, "error: ") {
+		t.Errorf("code %d\n%s", code, said)
+	}
+	return s, said
+}
+
+// ofMachine reports whether other work of the machine can make a soak say this. A lap in which the
+// load had no turn has no operation, and nothing that is counted by them: such a soak has fallen
+// behind, or is INVALID.
+func ofMachine(line string, s *bench.Soaked) bool {
+	says := func(what string) bool { return strings.HasPrefix(line, "error: "+what) }
+	if strings.Contains(line, ": unknown, ") {
+		n := len(s.Laps)
+		empty := n > 0 && (s.Laps[0].Done == 0 || s.Laps[n-1].Done == 0)
+		return empty && (s.Invalid != "" || s.Kept < 0.97) &&
+			(says("drift: corrected ") || says("drift: node's CPU, "))
+	}
+	return says("INVALID: ") || says("fell behind: ") || says("drift: corrected ") ||
+		says("threshold broken: corrected.")
+}
+
 // TestSoak soaks a node for seconds.
 func TestSoak(t *testing.T) {
-	ctx, stop := context.WithDeadline(t.Context(), deadline(t))
-	defer stop()
-	file, page := filepath.Join(t.TempDir(), "soak.json"), filepath.Join(t.TempDir(), "soak.html")
-	rules := filepath.Join(t.TempDir(), "rules")
+	page, rules := filepath.Join(t.TempDir(), "soak.html"), filepath.Join(t.TempDir(), "rules")
 	if err := os.WriteFile(rules, []byte("errors == 0\ncorrected.p50 < 1us\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var out []byte
-	var err error
-	for try := 1; try == 1 || try <= tries && waitedInVain(string(out)); try++ {
-		cmd := exec.CommandContext(ctx, filepath.Join(programs, "clobench"), "soak", "--rate", "400",
-			"--duration", "2s", "--connections", "8", "--json", file, "--html", page,
-			"--thresholds", rules, "--dir", t.TempDir())
-		out, err = cmd.CombinedOutput()
+	s, out := soaked(t, "--rate", "400", "--duration", "2s", "--connections", "8", "--html", page,
+		"--thresholds", rules, "--dir", t.TempDir())
+	if !strings.Contains(out, "error: threshold broken: corrected.p50 < 1us") {
+		t.Errorf("a threshold that cannot be held is not broken:\n%s", out)
 	}
-	if err == nil || !strings.Contains(string(out), "error: threshold broken: corrected.p50 < 1us") {
-		t.Errorf("a threshold that cannot be held: %v\n%s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if err != nil && strings.HasPrefix(line, "error: ") &&
-			!strings.HasPrefix(line, "error: INVALID: ") && // other work of the machine made it so
-			!strings.HasPrefix(line, "error: fell behind: ") &&
-			!strings.HasPrefix(line, "error: threshold broken: corrected.p50") &&
-			!strings.HasPrefix(line, "error: drift: corrected ") {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	var s bench.Soaked
-	readReport(t, file, &s)
-	behind := strings.Contains(string(out), "error: fell behind: ")
+	behind := strings.Contains(out, "error: fell behind: ")
 	if len(s.Laps) != 10 || s.Operations < 700 && !behind || s.Errors != 0 || s.Failure != "" ||
 		!strings.Contains(s.Checked, "are those that were acknowledged") || len(s.Drifts) < 6 ||
 		s.SigningSeconds <= 0 || len(s.Stages) == 0 || s.Due != 800 || s.Kept <= 0 && !behind {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,11 @@ func (c *runCommand) Run() error {
 	if err != nil {
 		return err
 	}
-	c.logs = c.Hgrm
+	like := &bench.Report{Workload: cmp.Or(r.Workload.Name, workload.Replay), Level: r.Level}
+	if r.Rate > 0 || r.Pace > 0 {
+		like.CorrectedMicros = &bench.Latency{}
+	}
+	c.logs, c.like = c.Hgrm, like
 	if err := c.check(); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"clobd/bench"
 	"clobd/bench/report"
@@ -19,6 +18,7 @@ type outputs struct {
 	Quiet bool   `help:"No progress on standard error."`
 
 	logs string // percentile logs, of those commands that have them
+	like any    // with logs: a result whose logs have the names that those of the result will have
 }
 
 // ticker shows how the measurement comes along, nil if nobody wants to know.
@@ -37,11 +37,14 @@ func progressOn(f *os.File) *bench.Ticker {
 
 // check refuses what could not be written later, before anything is measured.
 func (o *outputs) check() error {
-	logs := o.logs
-	if logs != "" && !strings.HasSuffix(logs, ".hgrm") {
-		logs = filepath.Join(logs, "clobench.hgrm") // any file of that folder
+	problems := []error{writable("--html", o.HTML)}
+	if o.logs != "" {
+		files, err := report.PercentileFiles(o.logs, o.like)
+		problems = append(problems, err)
+		for _, file := range files {
+			problems = append(problems, writable("--hgrm", file))
+		}
 	}
-	problems := []error{writable("--html", o.HTML), writable("--hgrm", logs)}
 	if o.JSON != "-" {
 		problems = append(problems, writable("--json", o.JSON))
 	}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"clobd/bench"
 )
 
 // TestWritable checks that clobench tries its output files before it measures, and that trying
@@ -16,7 +19,8 @@ func TestWritable(t *testing.T) {
 	if err := os.WriteFile(kept, []byte("before"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := outputs{JSON: kept, HTML: filepath.Join(dir, "new", "a.html"), logs: filepath.Join(dir, "logs")}
+	o := outputs{JSON: kept, HTML: filepath.Join(dir, "new", "a.html"), logs: filepath.Join(dir, "logs"),
+		like: &bench.Report{Workload: "w"}}
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +32,8 @@ func TestWritable(t *testing.T) {
 			t.Errorf("%s: left %v, %v", folder, left, err)
 		}
 	}
-	bad := outputs{JSON: filepath.Join(kept, "a.json"), HTML: dir, logs: filepath.Join(kept, "b.hgrm")}
+	bad := outputs{JSON: filepath.Join(kept, "a.json"), HTML: dir, logs: filepath.Join(kept, "b.hgrm"),
+		like: &bench.Report{}}
 	err := bad.check()
 	for _, flag := range []string{"--json: ", "--html: ", "--hgrm: "} {
 		if err == nil || !strings.Contains(err.Error(), flag) {
@@ -40,14 +45,54 @@ func TestWritable(t *testing.T) {
 	}
 }
 
+// TestWritableLogs: those percentile logs are tried that will be written, and no others.
+func TestWritableLogs(t *testing.T) {
+	closed := &bench.Report{Workload: "w", Level: "L3"}
+	open := &bench.Report{Workload: "w", Level: "L3", CorrectedMicros: &bench.Latency{}}
+	climb := (&rampCommand{What: "book", Start: 100, Factor: 1.5, Steps: 2}).steps()
+	for _, c := range []struct {
+		logs    string
+		like    any
+		blocked string // by a folder
+		refused bool
+	}{
+		{"a.hgrm", open, "a.hgrm", false},
+		{"a.hgrm", open, "a-corrected.hgrm", true},
+		{"a.hgrm", open, "a-uncorrected.hgrm", true},
+		{"a.hgrm", closed, "a-corrected.hgrm", false},
+		{"a.hgrm", closed, "a-uncorrected.hgrm", true},
+		{"a.hgrm", climb, "a-2-corrected.hgrm", true},
+		{"a.hgrm", climb, "a-3-corrected.hgrm", false},
+		{"", closed, "w-L3-uncorrected.hgrm", true},
+		{"", closed, "clobench.hgrm", false},
+		{"", climb, "ramp-book-150-uncorrected.hgrm", true},
+	} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, c.blocked), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		o := outputs{logs: filepath.Join(dir, c.logs), like: c.like}
+		err := o.check()
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), c.blocked) {
+			t.Errorf("%q with %s in the way: %v", c.logs, c.blocked, err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) != 1 {
+			t.Errorf("%q: left %v", c.logs, left)
+		}
+	}
+}
+
 // TestHelp: a command that cannot load a node which runs already says so, and why; those that can
 // take its keys.
 func TestHelp(t *testing.T) {
+	reasons := map[string]string{"stall": nodesInside, "pages": noNode}
 	for _, command := range []string{"ramp", "flood", "overload", "streams", "stall", "pages", "agree",
 		"compare", "turns", "budget"} {
+		reason := cmp.Or(reasons[command], ownNodes)
 		code, said := clobench(t, command, "--help")
 		if flat := strings.Join(strings.Fields(said), " "); code != 0 || strings.Contains(flat, "--url=") ||
-			!strings.Contains(flat, ownNodes+" "+useRun) {
+			!strings.Contains(flat, " "+reason+" "+useRun) ||
+			strings.Contains(flat, "It starts nodes") != (reason == ownNodes) {
 			t.Errorf("%s: code %d\n%s", command, code, said)
 		}
 	}

@@ -45,9 +45,10 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 		return fmt.Errorf("find this binary: %w", err)
 	}
 	ticker := (&outputs{Quiet: c.Quiet}).ticker()
-	a, b, err := bench.MeasureTurns(ctx, bench.Rivalry{Nodes: [2]string(c.Nodes), Rounds: c.Rounds,
+	rivalry := bench.Rivalry{Nodes: [2]string(c.Nodes), Rounds: c.Rounds,
 		Duration: c.Duration, Connections: c.Connections, Lists: c.Lists, Seed: c.Seed, Dir: c.Dir,
-		Self: self, Version: version, Ticker: ticker})
+		Self: self, Version: version, Ticker: ticker}
+	a, b, err := bench.MeasureTurns(ctx, rivalry)
 	ticker.Done()
 	if err != nil {
 		return usage(err)
@@ -60,7 +61,7 @@ func (c *turnsCommand) Run(ctx context.Context) error {
 			}
 		}
 		if r.Failure != "" {
-			return errors.New(r.Failure)
+			return fmt.Errorf("%s: %s", rivalry.Side(i), r.Failure)
 		}
 	}
 	out, err := diff.Reports([]*bench.Report{a}, []*bench.Report{b}, false)
