@@ -178,46 +178,60 @@ removal() {
 	[[ ! -e $root/var/lib/clobd && ! -e $root/etc/clobd/clobd.env ]] || fail "purge left the data"
 }
 
-# An image has the node, a folder, and a user who is nobody: what the Dockerfile names.
+# An image has the node, a folder, and a user who is nobody: what the Dockerfile names. Its health
+# check works with an admin listener that speaks TLS, too, by the settings of the node.
 container() {
 	local image=$folder/image
+	local in_image=(env -i PATH="$PATH" CLOBD_DATA=/data)
+	local secure=(CLOBD_ADMIN="0.0.0.0:$admin" CLOBD_TLS_CERT=/data/cert.pem
+		CLOBD_TLS_KEY=/data/key.pem)
 	mkdir -p "$image/data"
 	cp "$out/clobd" "$image/clobd"
 	chown 65532:65532 "$image/data"
-	env -i PATH="$PATH" CLOBD_DATA=/data CLOBD_LISTEN="127.0.0.1:$public" \
-		CLOBD_ADMIN="127.0.0.1:$admin" CLOBD_DISK_BALLAST=0 \
-		chroot --userspec=65532:65532 --groups= "$image" /clobd serve 2>"$folder/image.log" &
+	"${in_image[@]}" CLOBD_LISTEN="127.0.0.1:$public" CLOBD_ADMIN="127.0.0.1:$admin" \
+		CLOBD_DISK_BALLAST=0 chroot --userspec=65532:65532 --groups= "$image" /clobd serve \
+		2>"$folder/image.log" &
 	node_pid=$!
 	health() {
-		env -i PATH="$PATH" CLOBD_ADMIN="127.0.0.1:$admin" chroot "$image" /clobd ready "$@"
+		"${in_image[@]}" CLOBD_ADMIN="127.0.0.1:$admin" chroot "$image" /clobd ready "$@"
 	}
 	health --wait 60s ||
 		{ tail -n 20 "$folder/image.log"; return 1; }
 	stop
 	! health 2>/dev/null || fail "a node that is gone is ready"
+	openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=clobd -addext subjectAltName=DNS:clobd \
+		-days 1 -keyout "$image/data/key.pem" -out "$image/data/cert.pem" 2>/dev/null
+	chown 65532:65532 "$image"/data/*.pem
+	"${in_image[@]}" CLOBD_LISTEN="127.0.0.1:$public" CLOBD_DISK_BALLAST=0 CLOBD_ADMIN_PUBLIC=true \
+		"${secure[@]}" chroot --userspec=65532:65532 --groups= "$image" /clobd serve \
+		2>"$folder/image.log" &
+	node_pid=$!
+	"${in_image[@]}" "${secure[@]}" chroot "$image" /clobd ready --wait 60s ||
+		{ tail -n 20 "$folder/image.log"; return 1; }
+	stop
 }
 
 # first_book: what somebody who has unpacked the release waits for.
 first_book() {
-	local from=$EPOCHREALTIME
+	rm -rf "$folder/demo"
 	"$out/clobd" serve --demo --data "$folder/demo" --listen "127.0.0.1:$public" \
 		--admin "127.0.0.1:$admin" --disk-ballast 0 2>"$folder/demo.log" >/dev/null &
 	node_pid=$!
-	await_book "$from" 3000 "http://127.0.0.1:$public" "$token" ||
+	await_book "http://127.0.0.1:$public" "$token" ||
 		{ tail -n 20 "$folder/demo.log"; return 1; }
-	stop
 }
 
 export VERSION=${VERSION:-$(git describe --always --dirty 2>/dev/null || echo unknown)}
 readonly token=35263113354378275961127750085197586402039788513316889322517161777186976249322
 public=$(free_port)
 admin=$(free_port)
-step "tools" need jq curl node npm
+step "tools" need jq curl openssl node npm
 step "linter" modules scripts/release
 step "release" scripts/release.sh
 step "papers" papers
 step "settings" settings
-step "from the release to a book" first_book
+step "from the release to a book" in_time 3000 first_book stop
+stop
 step "Dockerfile" scripts/release/node_modules/.bin/dockerfile-utils lint scripts/ops/Dockerfile
 if ((EUID != 0)) || ! command -v dpkg >/dev/null; then
 	echo "SKIPPED: a package is tried out by root, with Debian's dpkg"

@@ -18,12 +18,12 @@ trap leave EXIT
 # start does what make run does with a warm cache, and waits until the bots ask for something: a
 # tour buys from them.
 start() {
-	local from=$EPOCHREALTIME
+	rm -rf "$folder/data"
 	make --no-print-directory -s build >/dev/null
 	bin/clobd serve --demo --data "$folder/data" --listen "127.0.0.1:$public" \
 		--admin "127.0.0.1:$admin" --disk-ballast 0 >"$folder/node.log" 2>&1 &
 	node_pid=$!
-	await_book "$from" 5000 "$url" "$token" || { tail "$folder/node.log"; return 1; }
+	await_book "$url" "$token" || { tail "$folder/node.log"; return 1; }
 }
 
 # walk NAME KEY COMMAND...: a tour must say all five steps.
@@ -34,13 +34,14 @@ walk() {
 	[[ $(cut -d' ' -f1 "$folder/$name" | tr -d '\n') == 12345 ]]
 }
 
-# Nothing of the tours is left, and the node stops in order.
+# Nothing of the tours is left.
+tidy() {
+	! curl -sf "$url/book?token_id=$token" | grep '"price":"0.02"' || { echo "a bid is left"; return 1; }
+}
+
+# The node stops in order.
 stop() {
 	local status=0
-	if curl -sf "$url/book?token_id=$token" | grep '"price":"0.02"'; then
-		echo "a bid is left"
-		return 1
-	fi
 	kill -TERM "$node_pid"
 	wait "$node_pid" || status=$?
 	node_pid=
@@ -54,8 +55,9 @@ admin=$(free_port)
 readonly url=http://127.0.0.1:$public
 step "tools" need jq curl openssl node npm
 step "npm client" modules scripts/tour
-step "demo node" start
+step "demo node" in_time 5000 start stop
 step "with the npm client" walk client 101 node scripts/tour/client.mjs
 step "with curl" walk curl 102 scripts/tour/curl.sh
 step "with clobench and clobd" walk tools 103 scripts/tour/tools.sh
+step "nothing is left" tidy
 step "stop" stop

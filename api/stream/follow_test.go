@@ -2,6 +2,7 @@ package stream
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"clobd/engine"
@@ -155,4 +156,25 @@ func TestLightRounds(t *testing.T) {
 	if h.turn(everybody); served() != 2*len(all) {
 		t.Errorf("%d messages with the heartbeats", served())
 	}
+}
+
+// TestBeats: heartbeats come each second, even if a socket without room wakes tend in between.
+func TestBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Options{Board: view.NewBoard(), Now: time.Now})
+		go h.tend()
+		defer close(h.ended)
+		h.rouse()
+		for range 5 {
+			time.Sleep(beatPause / 2)
+			h.rouse()
+			time.Sleep(beatPause / 2)
+			synctest.Wait()
+			h.mutex.Lock()
+			if since := time.Since(h.beat); since > 0 {
+				t.Errorf("the last heartbeats were %v ago", since)
+			}
+			h.mutex.Unlock()
+		}
+	})
 }

@@ -83,7 +83,8 @@ func (h *Hub) tend() {
 		if h.turn(everybody) {
 			pause.Reset(retryPause)
 		} else {
-			pause.Reset(beatPause)
+			// Whoever wakes tend in between does not put the next heartbeats off.
+			pause.Reset(max(beatPause-h.o.Now().Sub(h.beat), retryPause))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/client"
 	"clobd/ingress"
 	"clobd/ingress/conn"
 )
@@ -44,7 +45,7 @@ func (c *serveCommand) checkListeners() (problems []error) {
 		problems = append(problems, cli.Hint(errors.New("the bots of --demo speak HTTP in the clear"),
 			"leave --tls-cert out, and let --listen begin with HOST:PORT"))
 	}
-	switch loopback := loopbackOnly(c.Admin); {
+	switch loopback := client.LoopbackOnly(c.Admin); {
 	case loopback:
 	case !c.AdminPublic:
 		problems = append(problems, cli.Hint(fmt.Errorf("--admin %s is open to other machines", c.Admin),
@@ -54,16 +55,6 @@ func (c *serveCommand) checkListeners() (problems []error) {
 			"in the clear", c.Admin), "add --tls-cert and --tls-key"))
 	}
 	return problems
-}
-
-// loopbackOnly reports whether only this machine can reach an address.
-func loopbackOnly(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return true // opening it says what is wrong
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // readCertificate reads --tls-cert and --tls-key, and reads them again at each SIGHUP until ctx is
@@ -130,7 +121,7 @@ func (f *front) serve(door *ingress.Server, admin *http.Server, secure *tls.Conf
 	}
 	f.page = "http://" + operators.Addr().String() + "/"
 	operators = conn.Cap(operators, adminConnections)
-	if secure != nil && !loopbackOnly(f.Admin) {
+	if secure != nil && !client.LoopbackOnly(f.Admin) {
 		f.page = strings.Replace(f.page, "http:", "https:", 1)
 		operators = tls.NewListener(operators, secure)
 	}

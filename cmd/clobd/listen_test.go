@@ -196,6 +196,14 @@ func TestPublicAdmin(t *testing.T) {
 	if a, err := http.Get("http://" + host + ":" + port + "/readyz"); err == nil && a.StatusCode == 200 {
 		t.Error("in the clear")
 	}
+	check := client.Ready{Admin: host + ":" + port, TLSCert: cert}
+	if err := check.Run(t.Context()); err != nil {
+		t.Errorf("health check: %v", err)
+	}
+	check.TLSCert = ""
+	if err := check.Run(t.Context()); err == nil {
+		t.Error("a health check in the clear")
+	}
 	t.Setenv("SSL_CERT_FILE", cert) // read at the first use of the process
 	o := client.Operator{Admin: "https://" + host + ":" + port, Data: p.data}
 	if _, err := o.Post("/admin/mode", map[string]string{"mode": "normal"}, time.Minute); err != nil {

@@ -1,7 +1,7 @@
 // One socket of the node, which is opened again whenever it ends, and says how it fares.
 
 const beat = 1000; // the node's heartbeats, in milliseconds
-const late = 1.8 * beat; // without a word for so long, the page is behind
+const late = 1.3 * beat; // without a word for so long, the page is behind
 const dead = 10 * beat; // then the socket is given up
 
 // Stream tells state(name, since, why) and message(m). States: opening, live, late, resync, closed, and

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,12 +97,29 @@ func adminURL(admin string) (string, error) {
 	if !named {
 		scheme, address = "http", scheme
 	}
-	if _, _, err := net.SplitHostPort(address); err != nil || strings.Contains(address, "/") ||
-		scheme != "http" && scheme != "https" {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.Contains(address, "/") || scheme != "http" && scheme != "https" {
 		return "", &cli.UsageError{Err: cli.Hint(fmt.Errorf("--admin %q is no address", admin),
 			"write HOST:PORT of the node's admin listener, with https:// before it if it speaks TLS")}
 	}
+	// What listens on all addresses of this machine is asked at one that only this machine has.
+	switch host {
+	case "", "0.0.0.0":
+		address = net.JoinHostPort("127.0.0.1", port)
+	case "::":
+		address = net.JoinHostPort("::1", port)
+	}
 	return scheme + "://" + address, nil
+}
+
+// LoopbackOnly reports whether only this machine can reach an address.
+func LoopbackOnly(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return true // opening it says what is wrong
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 func refusal(status int, body []byte) error {

@@ -2,10 +2,15 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"clobd/cmd/cli"
@@ -13,8 +18,9 @@ import (
 
 // Ready is clobd ready: whether a node takes orders.
 type Ready struct {
-	Admin string        `default:"127.0.0.1:8081" help:"The node's admin listener."`
-	Wait  time.Duration `help:"Ask again until it is, but no longer than this."`
+	Admin   string        `default:"127.0.0.1:8081" help:"The node's admin listener."`
+	Wait    time.Duration `help:"Ask again until it is, but no longer than this."`
+	TLSCert string        `name:"tls-cert" help:"The node's certificate, as the node has it: beyond loopback its admin listener speaks TLS, and this certificate is trusted."`
 }
 
 const (
@@ -24,12 +30,13 @@ const (
 
 // Run prints what the node says of itself if it is ready, and fails with the reason if it is not.
 func (c *Ready) Run(ctx context.Context) error {
-	base, err := adminURL(c.Admin)
+	base, client, err := c.way()
 	if err != nil {
 		return err
 	}
 	for end := time.Now().Add(c.Wait); ; {
-		if err = c.ask(ctx, base+"/readyz"); err == nil || time.Now().After(end) || ctx.Err() != nil {
+		err = c.ask(ctx, client, base+"/readyz")
+		if err == nil || time.Now().After(end) || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -39,14 +46,56 @@ func (c *Ready) Run(ctx context.Context) error {
 	}
 }
 
-func (c *Ready) ask(ctx context.Context, url string) error {
+// way is where to ask, and with which client. A node with a certificate speaks TLS on an admin
+// listener that other machines reach, and in the clear on one that only this machine does.
+func (c *Ready) way() (base string, client *http.Client, err error) {
+	admin := c.Admin
+	if c.TLSCert != "" && !strings.Contains(admin, "://") && !LoopbackOnly(admin) {
+		admin = "https://" + admin
+	}
+	base, err = adminURL(admin)
+	if err != nil || c.TLSCert == "" || !strings.HasPrefix(base, "https:") {
+		return base, http.DefaultClient, err
+	}
+	trust, err := trusting(c.TLSCert)
+	return base, &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, err
+}
+
+// trusting trusts the certificate in a file, whatever the name that the node is asked by. Whether
+// the certificate has ended is the node's to warn of: a node that goes on is not started again for
+// that.
+func trusting(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("read the certificate: %s is no PEM file", file)
+	}
+	first, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate in %s: %w", file, err)
+	}
+	t := &tls.Config{RootCAs: x509.NewCertPool(), Time: func() time.Time { return first.NotBefore }}
+	t.RootCAs.AppendCertsFromPEM(text)
+	switch {
+	case len(first.DNSNames) > 0:
+		t.ServerName = first.DNSNames[0]
+	case len(first.IPAddresses) > 0:
+		t.ServerName = first.IPAddresses[0].String()
+	}
+	return t, nil
+}
+
+func (c *Ready) ask(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyAnswer)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return cli.Hint(fmt.Errorf("reach the node: %w", err),
 			"is it running, and is --admin %s its admin listener?", c.Admin)
@@ -59,7 +108,9 @@ func (c *Ready) ask(ctx context.Context, url string) error {
 		Sequence uint64 `json:"sequence"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&told); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+		return cli.Hint(fmt.Errorf("the answer, of status %d, is not that of /readyz: %w",
+			answer.StatusCode, err), "is --admin %s its admin listener? If it speaks TLS, add "+
+			"--tls-cert as the node has it", c.Admin)
 	}
 	if !told.Ready || answer.StatusCode != http.StatusOK {
 		return errors.New("not ready: " + told.Why)

@@ -1,9 +1,20 @@
 package client
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -45,4 +56,59 @@ func TestReady(t *testing.T) {
 	if err := (&Ready{Admin: "nowhere"}).Run(t.Context()); !errors.As(err, &usage) {
 		t.Errorf("no address: %v", err)
 	}
+}
+
+// TestReadyByTLS: with the node's certificate the command asks an admin listener beyond loopback by
+// TLS, at whatever name, and trusts no other certificate. Without, it says what is missing.
+func TestReadyByTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.Host, "127.0.0.1:") {
+			t.Errorf("asked as %s", r.Host)
+		}
+		_, _ = w.Write([]byte(`{"ready":true,"version":"1","sequence":9}`))
+	}))
+	defer server.Close()
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	folder := t.TempDir()
+	write := func(name string, der []byte) string {
+		file := filepath.Join(folder, name)
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	own := write("own", server.Certificate().Raw)
+	for _, admin := range []string{"0.0.0.0:" + port, ":" + port, "https://127.0.0.1:" + port} {
+		if err := (&Ready{Admin: admin, TLSCert: own}).Run(t.Context()); err != nil {
+			t.Errorf("%s: %v", admin, err)
+		}
+	}
+	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"example.com"}}
+	der, err := x509.CreateCertificate(rand.Reader, stranger, stranger, &secret.PublicKey, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, c := range map[string]Ready{
+		"unknown authority":       {Admin: "0.0.0.0:" + port, TLSCert: write("other", der)},
+		"no such file":            {Admin: "0.0.0.0:" + port, TLSCert: filepath.Join(folder, "none")},
+		"not that of /readyz":     {Admin: "0.0.0.0:" + port},
+		"server gave HTTP respon": {Admin: plain(t), TLSCert: own},
+	} {
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// plain is the address of a server without TLS.
+func plain(t *testing.T) string {
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	return strings.Replace(strings.TrimPrefix(server.URL, "http://"), "127.0.0.1", "0.0.0.0", 1)
 }
