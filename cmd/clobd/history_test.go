@@ -471,9 +471,9 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// judge checks one history, and prints the contradicting part if nothing explains it. False says that
-// the time until late was not enough: many requests that may have happened at any time make many
-// orders.
+// judge checks one history, and prints the contradicting part if nothing explains it. False says
+// that the time until late was not enough: many requests that may have happened at any time make
+// many orders.
 func judge(t *testing.T, n int, operations []porcupine.Operation, late time.Time) bool {
 	t.Helper()
 	most := max(time.Second, min(patience/3, time.Until(late))) // 0 would be without an end
