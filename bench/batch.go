@@ -18,7 +18,7 @@ func (k *contest) batch(ctx context.Context, w workload.Workload,
 		var ops [2][]workload.Op
 		var requests [2][]signed
 		for i := range ops {
-			n := max(int(k.Duration.Seconds()*k.perSecond), 16*workload.ListSize*len(clients))
+			n := max(int(k.Duration.Seconds()*k.perSecond), 4*workload.ListSize*len(clients))
 			var err error
 			if ops[i], err = k.draw(ctx, w, 2*round+i, n); err != nil {
 				return nil, err

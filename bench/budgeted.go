@@ -124,16 +124,20 @@ func (b *budgeting) run(ctx context.Context) error {
 		return err
 	}
 	b.Ticker.Plan(b.Rounds + 2)
-	perSecond, bytes := 40_000.0, 0
+	perSecond, bytes := 20_000.0, 0 // what only warms up may run dry
 	var v *volley
 	for round := -1; round < b.Rounds; round++ {
 		b.Ticker.Step("round %d", round+1)
-		ops, requests, err := t.orders(ctx, b.Seed+uint64(round+2), int(perSecond*b.Duration.Seconds()))
+		d := b.Duration
+		if round < 0 {
+			d = min(d, time.Second)
+		}
+		ops, requests, err := t.orders(ctx, b.Seed+uint64(round+2), int(perSecond*d.Seconds()))
 		if err != nil {
 			return err
 		}
 		v = newVolley(t.node.addr, b.Connections)
-		v.Duration, v.Progress, bytes = b.Duration, b.Ticker.Progress(), len(requests[0].body)
+		v.Duration, v.Progress, bytes = d, b.Ticker.Progress(), len(requests[0].body)
 		if b.Lists {
 			v.dealLists(ops, requests)
 			bytes *= workload.ListSize
@@ -174,7 +178,7 @@ func (b *budgeting) round(ctx context.Context, v *volley, warm bool) (rate float
 	}
 	came := make(chan profiled, 1)
 	before, beforeErr := t.node.cpu()
-	go func() { came <- t.node.profile(ctx, b.Duration) }()
+	go func() { came <- t.node.profile(ctx, v.Duration) }()
 	m, err := v.Run(ctx)
 	after, afterErr := t.node.cpu()
 	p := <-came
@@ -327,7 +331,8 @@ type profiled struct {
 
 // profile takes a profile of whole seconds that ends within d.
 func (c *child) profile(ctx context.Context, d time.Duration) (p profiled) {
-	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.desk.addr, int(d.Seconds()-0.5))
+	url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", c.desk.addr,
+		max(int(d.Seconds()-0.5), 1))
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return profiled{err: fmt.Errorf("ask for a profile: %w", err)}

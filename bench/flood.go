@@ -82,7 +82,10 @@ const floodSpare = 1.5
 // rounds runs the rounds. The first only warms up.
 func (f *Flood) rounds(ctx context.Context, t *site, out *Flooded) error {
 	f.Ticker.Plan(2 * (f.Rounds + 1))
-	perSecond := 60_000.0
+	perSecond := 30_000.0
+	if f.Lists {
+		perSecond *= 2
+	}
 	for round := -1; round < f.Rounds; round++ {
 		n := int(perSecond * f.Duration.Seconds())
 		ops, requests, err := t.orders(ctx, f.Seed+uint64(round+2), n)

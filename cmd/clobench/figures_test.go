@@ -175,7 +175,7 @@ func TestCompareEntry(t *testing.T) {
 	setting.Full(t, "TestCompare stays")
 	var c bench.Compared
 	out := judged(t, &c, func() bool { return c.Ratio > 0 }, "compare", "entry", "--rounds", "1",
-		"--duration", "300ms", "--connections", "4", "--dir", t.TempDir())
+		"--duration", "200ms", "--connections", "4", "--dir", t.TempDir())
 	unsent := c.Paced != nil && c.Paced.Sockets[0].Unsent+c.Paced.HTTP[0].Unsent > 0
 	if unsent != strings.Contains(out, "fell behind: ") {
 		t.Errorf("%+v\n%s", c.Paced, out)

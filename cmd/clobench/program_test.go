@@ -315,13 +315,13 @@ func TestInterrupted(t *testing.T) {
 		args  string
 		after time.Duration
 	}{
-		{"run --level L0 --duration 1m", time.Second},
-		{"run --level L1 --duration 4s", 1500 * time.Millisecond},
-		{"run --level L2 --duration 4s", 1500 * time.Millisecond},
-		{"run --level L3 --duration 1m", time.Second},
-		{"run --level L3 --duration 4s", 4 * time.Second},
-		{"compare orders --duration 1s", 2500 * time.Millisecond},
-		{"compare book --duration 1m", 1500 * time.Millisecond},
+		{"run --level L0 --duration 1m", 500 * time.Millisecond},
+		{"run --level L1 --duration 2s", 800 * time.Millisecond},
+		{"run --level L2 --duration 2s", 800 * time.Millisecond},
+		{"run --level L3 --duration 1m", 500 * time.Millisecond},
+		{"run --level L3 --duration 2s", 2 * time.Second},
+		{"compare orders --duration 1s", 1500 * time.Millisecond},
+		{"compare book --duration 1m", time.Second},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			for try := 1; !interrupted(ctx, t, c.args, c.after); try++ {
