@@ -36,7 +36,8 @@ walk() {
 
 # Nothing of the tours is left.
 tidy() {
-	! curl -sf "$url/book?token_id=$token" | grep '"price":"0.02"' || { echo "a bid is left"; return 1; }
+	! curl -sf "$url/book?token_id=$token" | grep '"price":"0.02"' ||
+		{ echo "a bid is left"; return 1; }
 }
 
 # The node stops in order.
