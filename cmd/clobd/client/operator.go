@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -103,13 +104,8 @@ func adminURL(admin string) (string, error) {
 			"write HOST:PORT of the node's admin listener, with https:// before it if it speaks TLS")}
 	}
 	// What listens on all addresses of this machine is asked at one that only this machine has.
-	switch host {
-	case "", "0.0.0.0":
-		address = net.JoinHostPort("127.0.0.1", port)
-	case "::":
-		address = net.JoinHostPort("::1", port)
-	}
-	return scheme + "://" + address, nil
+	own := map[string]string{"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}[host]
+	return scheme + "://" + net.JoinHostPort(cmp.Or(own, host), port), nil
 }
 
 // LoopbackOnly reports whether only this machine can reach an address.
