@@ -241,7 +241,7 @@ func (x *actor) act(t *testing.T, r *recorder, client, most int) {
 	}
 }
 
-// wake waits until the node answers, on a connection that is none of before, or has ended by itself.
+// wake waits until the node answers, on a connection that is none of before, or is lost.
 func (x *actor) wake() {
 	for end := time.Now().Add(patience); time.Now().Before(end) && !x.lost(); {
 		time.Sleep(2 * time.Millisecond)
@@ -471,7 +471,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// judge checks one history. If nothing explains it, it tells the part that contradicts itself. False
+// judge checks one history, and tells what contradicts itself in one that nothing explains. False
 // says that there was not enough time until late: many requests that may have happened at any time
 // make many orders.
 func judge(t *testing.T, n int, operations []porcupine.Operation, late time.Time) bool {
@@ -481,8 +481,7 @@ func judge(t *testing.T, n int, operations []porcupine.Operation, late time.Time
 	if result != porcupine.Illegal {
 		return result == porcupine.Ok
 	}
-	lines := []string{fmt.Sprintf("history %d is %s; nothing explains the last of these answers:", n,
-		result)}
+	lines := []string{fmt.Sprintf("history %d is %s: nothing explains the last answer", n, result)}
 	for _, o := range contradiction(operations) {
 		lines = append(lines, line(&o))
 	}

@@ -101,8 +101,8 @@ func TestContestedWaits(t *testing.T) {
 	}
 }
 
-// TestFollowAfter: when another writer goes on, the Exchange of this one follows its frames, also if
-// the last Command here was one that changed nothing.
+// TestFollowAfter: when another writer goes on, the Exchange of this one follows its frames, though
+// the last Command here changed nothing.
 func TestFollowAfter(t *testing.T) {
 	here := newRig(t, Options{}).run()
 	for _, c := range setup() {
