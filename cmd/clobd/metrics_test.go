@@ -175,8 +175,8 @@ func (p *process) trades(t *testing.T, token string, orders int) {
 	}
 }
 
-// The bounds of a scrape: its bytes, which Prometheus reads every few seconds, and how long the node
-// works for it. The fastest of many scrapes is judged: the others met other work of the machine.
+// The bounds of a scrape: its bytes, which Prometheus reads every few seconds, and the node's time
+// for it. The fastest of many scrapes is judged: the others met other work of the machine.
 const (
 	scrapeBytes = 1_000_000
 	scrapeTime  = 50 * time.Millisecond

@@ -61,8 +61,8 @@ func (c *Ready) way() (base string, client *http.Client, err error) {
 	return base, &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, err
 }
 
-// trusting trusts the first certificate in a file, by whatever name the node is asked, and no other.
-// Whether it has ended is the node's to warn of: no node is started again for that.
+// trusting trusts the first certificate in a file and no other, by whatever name the node is asked.
+// An expired one is trusted, too: the node warns of that itself, and a restart would not help.
 func trusting(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	block, _ := pem.Decode(text)
