@@ -54,30 +54,30 @@ func (t *Ticker) Step(what string, args ...any) {
 	t.print(nil)
 }
 
-// part is a piece of a line. Where a line is too wide, the part of the least worth goes first.
-type part struct {
+// phrase is a piece of a line. Where a line is too wide, the phrase of the least worth goes first.
+type phrase struct {
 	text  string
 	worth int
 }
 
 // where is the step that runs, and about how long those after it take if they are like those before
 // it. It is empty for a measurement without steps.
-func (t *Ticker) where() []part {
+func (t *Ticker) where() []phrase {
 	if t.step == 0 {
 		return nil
 	}
-	line := []part{{fmt.Sprintf("step %d of %d", t.step, t.steps), 9}, {t.what, 8}}
+	line := []phrase{{fmt.Sprintf("step %d of %d", t.step, t.steps), 9}, {t.what, 8}}
 	if done := t.step - 1; done > 0 && t.steps > done {
 		each := t.stepped.Sub(t.began) / time.Duration(done)
 		rest := each*time.Duration(t.steps-done) - time.Since(t.stepped)
-		line = append(line, part{fmt.Sprintf("all about %s left", max(rest, 0).Round(time.Second)), 6})
+		line = append(line, phrase{fmt.Sprintf("all about %s left", max(rest, 0).Round(time.Second)), 6})
 	}
 	return line
 }
 
 // joined is a line: where the measurement is, and how the step that runs comes along.
-func joined(where, how []part) string {
-	text := func(all []part, between string) string {
+func joined(where, how []phrase) string {
+	text := func(all []phrase, between string) string {
 		var list []string
 		for _, p := range all {
 			list = append(list, p.text)
@@ -90,8 +90,8 @@ func joined(where, how []part) string {
 	return text(where, ", ") + ": " + text(how, "  ")
 }
 
-// fit is joined in so many columns: parts are left out, and what remains at last is cut.
-func fit(where, how []part, columns int) string {
+// fit is joined in so many columns: phrases are left out, and what remains at last is cut.
+func fit(where, how []phrase, columns int) string {
 	for {
 		line := joined(where, how)
 		if utf8.RuneCountInString(line) <= columns {
@@ -101,8 +101,8 @@ func fit(where, how []part, columns int) string {
 			return string([]rune(line)[:max(columns-1, 0)]) + "…"
 		}
 		least := slices.MinFunc(slices.Concat(where, how),
-			func(a, b part) int { return cmp.Compare(a.worth, b.worth) })
-		same := func(p part) bool { return p == least }
+			func(a, b phrase) int { return cmp.Compare(a.worth, b.worth) })
+		same := func(p phrase) bool { return p == least }
 		where, how = slices.DeleteFunc(where, same), slices.DeleteFunc(how, same)
 	}
 }
@@ -118,12 +118,12 @@ func (t *Ticker) Progress() func(lean.Progress) {
 // Show prints a state of the run, or of the step that runs, if it is time for one.
 func (t *Ticker) Show(p lean.Progress) {
 	if t != nil {
-		t.show(p.Elapsed, progressParts(p))
+		t.show(p.Elapsed, progressPhrases(p))
 	}
 }
 
 // show prints a state, and before it the step that runs.
-func (t *Ticker) show(elapsed time.Duration, how []part) {
+func (t *Ticker) show(elapsed time.Duration, how []phrase) {
 	if t.last.IsZero() { // the first line comes after as long as all others
 		t.last = time.Now().Add(-elapsed)
 	}
@@ -134,7 +134,7 @@ func (t *Ticker) show(elapsed time.Duration, how []part) {
 // far.
 func (t *Ticker) Did(operations int64, took time.Duration) {
 	if t != nil {
-		t.show(took, []part{{took.Round(100 * time.Millisecond).String(), 1},
+		t.show(took, []phrase{{took.Round(100 * time.Millisecond).String(), 1},
 			{fmt.Sprintf("%.0f/s", float64(operations)/max(took, 1).Seconds()), 7},
 			{fmt.Sprintf("done %d", operations), 2}})
 	}
@@ -154,7 +154,7 @@ func (t *Ticker) columns() int {
 
 // print prints a line, if it is time for one. On a terminal the line must not be broken: only its
 // last row would be rewritten. The last column stays empty, as some terminals break a line there.
-func (t *Ticker) print(how []part) {
+func (t *Ticker) print(how []phrase) {
 	if t.Terminal {
 		fmt.Fprintf(t.To, "\r%s\x1b[K", fit(t.where(), how, t.columns()-1))
 		t.shown = true
@@ -174,13 +174,13 @@ func (t *Ticker) Done() {
 	}
 }
 
-// progressParts are the state of a load.
-func progressParts(p lean.Progress) []part {
+// progressPhrases are the state of a load.
+func progressPhrases(p lean.Progress) []phrase {
 	left := "no end set"
 	if p.Left > 0 || p.Elapsed > 0 {
 		left = p.Left.Round(time.Second).String() + " left"
 	}
-	return []part{{p.Elapsed.Round(100 * time.Millisecond).String(), 1}, {fmt.Sprintf("%.0f/s", p.Rate), 7},
+	return []phrase{{p.Elapsed.Round(100 * time.Millisecond).String(), 1}, {fmt.Sprintf("%.0f/s", p.Rate), 7},
 		{"p50 " + short(p.P50), 3}, {"p99 " + short(p.P99), 5}, {fmt.Sprintf("done %d", p.Done), 0},
 		{fmt.Sprintf("errors %d", p.Failed), 4}, {left, 2}}
 }

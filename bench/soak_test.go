@@ -153,7 +153,8 @@ func TestSoakWithoutPauses(t *testing.T) {
 		Thresholds: []Threshold{{Rule: "rate >= 99", Figure: "rate", Op: ">=", Limit: 99}}}},
 		trial: &trial{report: &Report{Conditions: Conditions{Cores: 4}}},
 		out:   &Soaked{Operations: 2000, Laps: make([]Lap, 10)},
-		start: start, drained: start.Add(50 * time.Second), moved: 30 * time.Second, threads: 8 * time.Second}
+		start: start, drained: start.Add(50 * time.Second), moved: 30 * time.Second,
+		threads: 8 * time.Second}
 	k.total.service, k.total.corrected, k.total.late = NewRecorder(), NewRecorder(), NewRecorder()
 	k.conclude()
 	if o := k.out; o.SendingSeconds != 20 || o.Generator.Thread != 0.4 || o.Generator.Share != 0.1 ||

@@ -134,8 +134,8 @@ func TestTake(t *testing.T) {
 	r := &Report{}
 	r.take(m)
 	g := r.Generator
-	if r.Acknowledged != sent || r.CorrectedMicros == nil || r.CorrectedMicros.P50 <= 0 || r.Rate <= 0 ||
-		g.Processes != 1 || g.CPUMicros <= 0 || g.Share <= 0 || g.LateMicros.Max <= 0 ||
+	if r.Acknowledged != sent || r.CorrectedMicros == nil || r.CorrectedMicros.P50 <= 0 ||
+		r.Rate <= 0 || g.Processes != 1 || g.CPUMicros <= 0 || g.Share <= 0 || g.LateMicros.Max <= 0 ||
 		len(r.Timeline) == 0 || r.Histograms["service"] == "" || r.Histograms["corrected"] == "" ||
 		r.EndedBy != endedByTime {
 		t.Errorf("%+v, %+v", r, g)
