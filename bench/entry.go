@@ -93,7 +93,7 @@ func (v *volley) dealDesks(ops []workload.Op, requests []signed) {
 func (k *contest) halfLoad(ctx context.Context, clients []*trader.Client) error {
 	rate := min(Median(k.out.Node.Rates), Median(k.out.Baseline.Rates)) / 2
 	k.out.Paced = &EntryPaced{Rate: rate}
-	n := int(rate*k.Duration.Seconds()) + contestMarkets // draw rounds each market's share down
+	n := int(rate*k.Duration.Seconds()) + contestMarkets // draw rounds down to a multiple of them
 	for round := range k.Rounds {
 		for turn := range 2 {
 			sockets := (round+turn)%2 == 0

@@ -90,7 +90,7 @@ func joined(where, how []phrase) string {
 	return text(where, ", ") + ": " + text(how, "  ")
 }
 
-// fit is joined in so many columns: parts are left out, and what remains at last is cut.
+// fit is joined in so many columns: phrases are left out, and what remains at last is cut.
 func fit(where, how []phrase, columns int) string {
 	for {
 		line := joined(where, how)
@@ -118,7 +118,7 @@ func (t *Ticker) Progress() func(lean.Progress) {
 // Show prints a state of the run, or of the step that runs, if it is time for one.
 func (t *Ticker) Show(p lean.Progress) {
 	if t != nil {
-		t.show(p.Elapsed, progressParts(p))
+		t.show(p.Elapsed, progressPhrases(p))
 	}
 }
 
@@ -174,8 +174,8 @@ func (t *Ticker) Done() {
 	}
 }
 
-// progressParts are the state of a load.
-func progressParts(p lean.Progress) []phrase {
+// progressPhrases are the state of a load.
+func progressPhrases(p lean.Progress) []phrase {
 	left := "no end set"
 	if p.Left > 0 || p.Elapsed > 0 {
 		left = p.Left.Round(time.Second).String() + " left"

@@ -128,7 +128,7 @@ func TestApplyTells(t *testing.T) {
 		told[1].Left != 3*time.Second || told[1].P50 != 250 {
 		t.Errorf("%+v", told)
 	}
-	if line := joined(nil, progressParts(told[1])); !strings.Contains(line, "p50 250ns") {
+	if line := joined(nil, progressPhrases(told[1])); !strings.Contains(line, "p50 250ns") {
 		t.Error(line)
 	}
 }

@@ -175,8 +175,9 @@ func (p *process) trades(t *testing.T, token string, orders int) {
 	}
 }
 
-// The bounds of a scrape: its bytes, which Prometheus reads every few seconds, and the node's time
-// for it. The fastest of many scrapes is judged: the others met other work of the machine.
+// The bounds of a scrape: what Prometheus keeps of it every few seconds, and how long the node
+// works for it. Of the time the fastest of many scrapes is judged: the others met other work of the
+// machine, too.
 const (
 	scrapeBytes = 1_000_000
 	scrapeTime  = 50 * time.Millisecond
