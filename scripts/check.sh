@@ -17,7 +17,7 @@ lanes() {
 }
 
 # The engine adds everything up anew after each Command.
-audit() { go test -vet=off -tags audit -short ./engine ./cmd/clobsim/simulator; }
+audit() { go test -vet=off -tags audit,pebblegozstd -short ./engine ./cmd/clobsim/simulator; }
 
 # Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
 # the database of flaws cannot be reached.
