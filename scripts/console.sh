@@ -80,7 +80,7 @@ look() {
 	admin=$(sed -n "s/^its operator's page is //p" "$folder/demo.said" | cut -d/ -f3)
 	both=$(sed -n "$line/\2,\3/p" api/catalog/demo.jsonl)
 	mkdir -p bin/console
-	timeout 300 node scripts/console/console.mjs "$(command -v chromium)" bin/console "$(url demo)" \
+	timeout 480 node scripts/console/console.mjs "$(command -v chromium)" bin/console "$(url demo)" \
 		"${pids[0]}" "$(sed -n "$line/\1/p" api/catalog/demo.jsonl)" "$(url real)" \
 		bin/clobench run --level L3 --workload canonical --connections 4 --rate 50 --duration 200s \
 		--url "$(url demo)" --admin "$admin" --token-file "$folder/demo/admin.token" \

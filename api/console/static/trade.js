@@ -100,7 +100,7 @@ export function ownOrders(market) {
 	const heads = ["Side", "Outcome", "#Price", "#Filled", ...(market ? [] : ["#Since"]), "#"];
 	const list = table("Your open orders", heads, [], "stack"), body = list.tBodies[0], rows = new Map();
 	const none = make("p", { class: "dim" }, "None."), problem = make("p", { class: "problem", role: "alert" });
-	const box = make("section", { class: "card", "aria-label": "Your open orders" }, make("h2", {}, "Your open orders"), list, none, problem);
+	const box = make("section", { class: "card", "aria-label": "Your open orders" }, make("h2", {}, "Your open orders"), problem, list, none);
 	const row = o => {
 		const failed = make("small", { class: "problem", role: "alert" });
 		const button = make("button", { type: "button", class: "quiet", "data-order": o.id,
