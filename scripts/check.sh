@@ -17,7 +17,7 @@ lanes() {
 }
 
 # The engine adds everything up anew after each Command.
-audit() { go test -vet=off -tags audit -short ./engine ./cmd/clobsim/simulator; }
+audit() { go test -vet=off -tags audit,pebblegozstd -short ./engine ./cmd/clobsim/simulator; }
 
 # Both simulators and the audit beside each other: each has one thread, and none asks how long
 # anything takes.

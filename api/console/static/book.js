@@ -52,7 +52,8 @@ export class Book {
 	}
 }
 
-const shownRows = 10;
+// shownRows are those of a side that are seen at once: fewer where ladders stand below each other.
+const shownRows = () => matchMedia("(max-width: 640px)").matches ? 5 : 10;
 
 // Ladder shows a Book: asks above bids, the best prices in the middle. Whoever clicks on a price picks
 // it. Tab goes to the best price of each side, and the arrows go on from there.
@@ -80,12 +81,12 @@ export class Ladder {
 	}
 
 	// need is how many rows the book wants, so that ladders side by side have the same.
-	need() { return Math.min(Math.max(this.book.bids.size, this.book.asks.size), this.all ? Infinity : shownRows); }
+	need() { return Math.min(Math.max(this.book.bids.size, this.book.asks.size), this.all ? Infinity : shownRows()); }
 
 	show(rows) {
-		this.rows = this.all ? rows : Math.min(Math.max(rows, this.rows), shownRows);
+		this.rows = this.all ? rows : Math.min(Math.max(rows, this.rows), shownRows());
 		const both = sides.map(side => this.book.levels(side));
-		const cut = both.map(levels => this.all ? levels : levels.slice(0, shownRows));
+		const cut = both.map(levels => this.all ? levels : levels.slice(0, shownRows()));
 		const most = cut.map(levels => levels.at(-1)?.total ?? 0n).reduce((a, b) => a > b ? a : b);
 		sides.forEach((side, i) => this.showSide(this.bodies[side], cut[i], i === 1, most));
 		const [bid, ask] = both.map(levels => levels[0]?.price);

@@ -213,7 +213,7 @@ class Row {
 			.filter(Boolean).join(" · ");
 		this.line = make("tr", {}, make("th", { scope: "row" },
 			make("a", { href: marketLink(m.conditionId) }, question), make("small", {}, small)), ...this.cells);
-		say(this.cells[6], brief(Number(m.liquidityNum ?? m.liquidity ?? NaN)));
+		this.tell(6, brief(Number(m.liquidityNum ?? m.liquidity ?? NaN)));
 		let last = NaN;
 		try {
 			last = Number(JSON.parse(m.outcomePrices)[0]);
@@ -222,6 +222,12 @@ class Row {
 		this.name = outcomes?.[0].name ?? "";
 		this.quote(m.bestBid || undefined, m.bestAsk || undefined);
 		this.count(m);
+	}
+
+	// tell writes a figure. Where there is little room, one that says nothing is left out.
+	tell(i, text) {
+		say(this.cells[i], text);
+		this.cells[i].classList.toggle("idle", text === nothing || text === "$0.00");
 	}
 
 	quote(bid, ask) {
@@ -235,12 +241,12 @@ class Row {
 			cell.classList.add(name);
 		}
 		this.middle = middle;
-		shown.forEach((text, i) => say(this.cells[i], text));
+		shown.forEach((text, i) => this.tell(i, text));
 		this.cells[0].title = this.name;
 	}
 
 	// count shows how much was traded, as the node counts it.
 	count(m) {
-		[m.volume24hr ?? 0, m.volumeNum ?? m.volume ?? 0].forEach((v, i) => say(this.cells[4 + i], brief(Number(v))));
+		[m.volume24hr ?? 0, m.volumeNum ?? m.volume ?? 0].forEach((v, i) => this.tell(4 + i, brief(Number(v))));
 	}
 }

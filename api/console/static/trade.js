@@ -97,34 +97,40 @@ function wanted(node) {
 
 // ownOrders is the table of resting orders, of one market or of all; live.
 export function ownOrders(market) {
-	const box = make("section", { class: "card", "aria-label": "Your open orders" }), failed = new Map();
+	const heads = ["Side", "Outcome", "#Price", "#Filled", ...(market ? [] : ["#Since"]), "#"];
+	const list = table("Your open orders", heads, [], "stack"), body = list.tBodies[0], rows = new Map();
+	const none = make("p", { class: "dim" }, "None."), problem = make("p", { class: "problem", role: "alert" });
+	const box = make("section", { class: "card", "aria-label": "Your open orders" }, make("h2", {}, "Your open orders"), problem, list, none);
+	const row = o => {
+		const failed = make("small", { class: "problem", role: "alert" });
+		const button = make("button", { type: "button", class: "quiet", "data-order": o.id,
+			"aria-label": `Cancel ${o.side} ${o.original_size} ${o.outcome} at ${price(o.price)}`,
+			onclick: () => attempt(button, failed, () => cancel(o.id)) }, "Cancel");
+		return table("", heads, [[make("span", { class: o.side === "BUY" ? "up" : "down" }, o.side === "BUY" ? "Buy" : "Sell"),
+			market ? o.outcome : make("a", { href: marketLink(o.market) }, o.outcome), price(o.price), nothing,
+			...(market ? [] : [when(Number(o.created_at))]), make("span", {}, button, failed)]]).tBodies[0].rows[0];
+	};
 	const show = () => {
-		const focused = box.contains(document.activeElement) && document.activeElement.dataset.order;
+		const focused = box.contains(document.activeElement);
 		const mine = [...orders.values()].filter(o => !market || o.market === market)
-			.sort((a, b) => Number(b.created_at) - Number(a.created_at));
+			.sort((a, b) => Number(b.created_at) - Number(a.created_at)), ids = new Set(mine.map(o => o.id));
 		box.hidden = !account;
-		const rows = mine.map(o => [
-			make("span", { class: o.side === "BUY" ? "up" : "down" }, o.side === "BUY" ? "Buy" : "Sell"),
-			market ? o.outcome : make("a", { href: marketLink(o.market) }, o.outcome),
-			price(o.price), grouped(o.size_matched) + " / " + grouped(o.original_size),
-			...(market ? [] : [when(Number(o.created_at))]),
-			make("span", {}, make("button", { type: "button", class: "quiet", "data-order": o.id,
-				"aria-label": `Cancel ${o.side} ${o.original_size} ${o.outcome} at ${price(o.price)}`,
-				onclick: async event => {
-					event.currentTarget.disabled = true;
-					try {
-						await cancel(o.id);
-					} catch (error) {
-						failed.set(o.id, error.message);
-						show();
-					}
-				} }, "Cancel"), failed.has(o.id) ? make("small", { class: "problem", role: "alert" }, failed.get(o.id)) : null)]);
-		box.replaceChildren(make("h2", {}, "Your open orders"), rows.length ?
-			table("Your open orders", ["Side", "Outcome", "#Price", "#Filled",
-				...(market ? [] : ["#Since"]), "#"], rows, "stack") :
-			lack ? "" : make("p", { class: "dim" }, "None."),
-		lack && make("p", { class: "problem", role: "alert" }, "Your orders could not be read: " + lack));
-		if (focused) (box.querySelector(`[data-order="${CSS.escape(focused)}"]`) ?? box.querySelector("button"))?.focus();
+		for (const [id, gone] of rows) {
+			if (ids.has(id)) continue;
+			gone.remove();
+			rows.delete(id);
+		}
+		// Rows that stay are not touched: a click that has begun on one would be lost.
+		mine.forEach((o, i) => {
+			if (!rows.has(o.id)) rows.set(o.id, row(o));
+			const is = rows.get(o.id);
+			if (body.rows[i] !== is) body.insertBefore(is, body.rows[i] ?? null);
+			say(is.cells[3], grouped(o.size_matched) + " / " + grouped(o.original_size));
+		});
+		list.hidden = !mine.length;
+		none.hidden = mine.length > 0 || Boolean(lack);
+		say(problem, lack ? "Your orders could not be read: " + lack : "");
+		if (focused && !box.contains(document.activeElement)) box.querySelector("button")?.focus();
 	};
 	show();
 	return { box, close: watch(what => (what === "orders" || what === "account") && show()) };
