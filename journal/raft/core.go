@@ -533,6 +533,16 @@ func (c *Core) Standing() Standing {
 		Highest: highestOf(c.conf, c.removed)}
 }
 
+// Common is the least number of those that the members have said, 0 while one of them has not.
+func (s *Standing) Common(said map[uint64]uint16) (least uint16) {
+	for i, id := range slices.Concat(s.Voters, s.Learners) {
+		if n := said[id]; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
 // highestOf is the highest id among members and those who were.
 func highestOf(conf *pb.ConfState, removed map[uint64]bool) (highest uint64) {
 	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners()) {

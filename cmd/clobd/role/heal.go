@@ -250,7 +250,7 @@ func (s *helpers) open(id uint64) (net.Conn, error) {
 	}
 	var w welcome
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings()}))
+		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings(), Knows: known()}))
 	if err == nil {
 		err = papers.Listen(conn, &w, longestHello)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"clobd/engine"
 	"clobd/journal/disk"
 	"clobd/journal/raft"
 )
@@ -118,7 +119,8 @@ func (m *Together) Standing() *Standing {
 	s, leader := m.glimpse(), m.leader.Load()
 	out := &Standing{Node: m.cluster.Name, Leader: m.called(leader), Term: m.term.Load(),
 		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied,
-		Age: fellow{m}.age().Seconds()}
+		Age: fellow{m}.age().Seconds(), Rules: m.version()}
+	found := m.surveyed.Load()
 	for _, id := range slices.Concat(s.Voters, s.Learners) {
 		m.mutex.Lock()
 		n := m.names[id]
@@ -131,7 +133,9 @@ func (m *Together) Standing() *Standing {
 			n.Role = Gateway
 		}
 		if id == m.cluster.ID {
-			out.Role = n.Role
+			out.Role, n.Rules = n.Role, engine.Version
+		} else if found != nil {
+			n.Rules = (*found)[id].Knows[1]
 		}
 		if n.Match = s.match[id]; n.Match > 0 && n.Match < s.Last {
 			n.Lag = s.Last - n.Match
