@@ -160,27 +160,13 @@ func (m fellow) collectors() []prometheus.Collector {
 			Name: "unsigned_orders_total", Help: "Orders of other nodes that nobody had signed, of those " +
 				"that were looked at while this node led."},
 			func() float64 { return float64(m.lies.Load()) }),
-		of.Gauge("leads", "1 while this node leads.", func() float64 {
-			if m.Leads() {
-				return 1
-			}
-			return 0
-		}),
-		of.Gauge("leader_known", "1 while this node knows who leads.", func() float64 {
-			if m.leader.Load() != 0 {
-				return 1
-			}
-			return 0
-		}),
+		of.Flag("leads", "1 while this node leads.", m.Leads),
+		of.Flag("leader_known", "1 while this node knows who leads.",
+			func() bool { return m.leader.Load() != 0 }),
 		of.Gauge("clock_off_seconds", "How far the median of the voters' clocks is ahead of this node's at "+
 			"least; 0 if they may be equal.", func() float64 { return contest{m}.off().Seconds() }),
-		of.Gauge("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
-			func() float64 {
-				if m.unled.Load() {
-					return 1
-				}
-				return 0
-			}),
+		of.Flag("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
+			m.unled.Load),
 		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
 			"be as old.", func() float64 { return m.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+
