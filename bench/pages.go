@@ -160,7 +160,7 @@ func (a *archive) flush() error {
 func (a *archive) do(c engine.Command) error {
 	f := &a.frame
 	if len(f.Commands) == 0 {
-		*f = engine.Frame{Engine: engine.Version, Epoch: 1, No: a.head.Frame + 1,
+		*f = engine.Frame{Engine: a.x.Version(), Epoch: 1, No: a.head.Frame + 1,
 			First: a.head.Sequence + 1,
 			Time:  engine.Time(1_700_000_000_000 + a.head.Sequence/4)}
 	}

@@ -29,10 +29,9 @@ type auditor struct {
 
 func audit(x *Exchange) error {
 	a := auditor{
-		x:      x,
-		open:   make([]uint32, x.accounts.used+1),
+		x: x, open: make([]uint32, x.accounts.used+1),
 		queued: make([]uint32, x.positions.used+1),
-		digest: x.externalLeaf() + x.feesLeaf(),
+		digest: x.externalLeaf() + x.feesLeaf() + versionLeaf(x.version),
 	}
 	for no := uint32(1); no <= x.markets.used; no++ {
 		a.book(MarketNo(no), &x.markets.at(no).book)

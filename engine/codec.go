@@ -92,8 +92,8 @@ func frameSum(b []byte) uint32 {
 }
 
 // DecodeFrame reads the encoded frame b into f and reuses f's slices. Proofs alias b, which must
-// wraps ErrMagic, ErrFormat, ErrLength, ErrChecksum or ErrBody; then do not use f. The caller
-// checks the chain and the engine version.
+// not change. The error wraps ErrMagic, ErrFormat (also of a frame of a later engine version),
+// ErrLength, ErrChecksum or ErrBody; then do not use f. The caller checks the chain.
 func DecodeFrame(b []byte, f *Frame) error {
 	if err := DecodeUnhashed(b, f); err != nil {
 		return err
@@ -117,6 +117,9 @@ func DecodeUnhashed(b []byte, f *Frame) error {
 		return fmt.Errorf("%w: %d bytes", ErrLength, len(b))
 	case le.Uint32(b[crcAt:]) != frameSum(b):
 		return ErrChecksum
+	case le.Uint16(b[6:]) > Version: // its body may have what this program cannot read
+		return fmt.Errorf("%w: engine version %d, this program knows those up to %d", ErrFormat,
+			le.Uint16(b[6:]), Version)
 	}
 	f.Engine = le.Uint16(b[6:])
 	f.Partition = le.Uint16(b[8:])

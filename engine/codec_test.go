@@ -92,6 +92,7 @@ func sampleControls(l *Listing, buy Command) []Command {
 		{Kind: SetKey, Owner: 2, Key: 7, Class: BuilderKey, Revoke: true},
 		{Kind: Resolve, Market: 1, Price: 3333, ID: id(9)},
 		{Kind: RedeemTokens, Market: 1, Wallet: 2, Owner: 2, ID: id(10)},
+		{Kind: Raise, Seen: Version},
 	}
 }
 
@@ -108,7 +109,7 @@ func TestSampleIsWhole(t *testing.T) {
 			}
 		}
 	}
-	for k := Started; k <= Collect; k++ {
+	for k := Started; k <= Raise; k++ {
 		if !commands[k] {
 			t.Errorf("no accepted command of kind %d", k)
 		}

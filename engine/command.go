@@ -48,6 +48,8 @@ const (
 	Collect
 	// SetKey puts the API key (Owner, Class, Key) on record, or with Revoke revokes it.
 	SetKey
+	// Raise puts the version Seen of the rules in force, from then on. It is alone in its frame.
+	Raise
 )
 
 // Command is a verified request: a flat value that ingress hands to the matcher, which stamps a

@@ -10,8 +10,7 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 	switch {
 	case c.Wallet == 0 || uint32(c.Wallet) > x.accounts.used:
 		return refuse(events, c, RejectWallet)
-	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout,
-		c.Only&^allOnly != 0:
+	case c.Reason != ByOwner && c.Reason != ByOperator && c.Reason != Timeout, c.Only&^allOnly != 0:
 		return refuse(events, c, RejectType)
 	case c.Owner == 0 && c.Reason != ByOperator:
 		return refuse(events, c, RejectLink)
@@ -30,10 +29,8 @@ func (x *Exchange) cancelAll(c *Command, events []Event) []Event {
 			events = x.cancelIn(x.positions.at(uint32(e)), c, events)
 		}
 	}
-	return append(events, Event{
-		Kind: Swept, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner,
-		Size: Size(len(events) - before), Order: c.ID,
-	})
+	return append(events, Event{Kind: Swept, Market: c.Market, Wallet: c.Wallet, Owner: c.Owner,
+		Size: Size(len(events) - before), Order: c.ID})
 }
 
 // activeOf appends a wallet's positions with open orders, sorted, as market << 32 | position.
@@ -160,6 +157,5 @@ func (x *Exchange) collect(c *Command, seq Sequence, events []Event) []Event {
 	x.postFees(-c.Cash)
 	x.postCash(x.accounts.at(uint32(w)), int64(c.Cash), 0)
 	x.refer(&c.ID, seq)
-	return append(events, Event{
-		Kind: Collected, Wallet: w, Size: Size(c.Cash), Order: c.ID})
+	return append(events, Event{Kind: Collected, Wallet: w, Size: Size(c.Cash), Order: c.ID})
 }

@@ -28,6 +28,7 @@ const (
 	mixGone     = 0xdb0c2e0d64f98fa7 // for each forgotten request
 	mixBeat     = 0x8eb44a8768581511
 	mixKey      = 0x47b5481dbefa4fa4
+	mixVersion  = 0xae5f9156e7b6d99b
 )
 
 // mix folds two words into one: the two halves of their product.
@@ -82,25 +83,20 @@ func foldAccount(a *Address, no WalletNo) uint64 {
 }
 
 func (a *account) linkLeaf() uint64 {
-	if a.owner == 0 {
-		return 0
-	}
-	return mix(a.fold^mixLink, uint64(a.owner))
+	return bit(a.owner != 0) * mix(a.fold^mixLink, uint64(a.owner))
 }
 
 func (a *account) controlLeaf() uint64 {
-	if a.mode == Normal && a.prevention == ExpireResting {
-		return 0
-	}
-	return mix(a.fold^mixControl, uint64(a.mode)<<8|uint64(a.prevention))
+	word := uint64(a.mode)<<8 | uint64(a.prevention) // 0 is Normal and ExpireResting
+	return bit(word != 0) * mix(a.fold^mixControl, word)
 }
 
 func (x *Exchange) modeLeaf() uint64 {
-	if x.mode == Normal {
-		return 0
-	}
-	return mix(mixMode, uint64(x.mode))
+	return bit(x.mode != Normal) * mix(mixMode, uint64(x.mode))
 }
+
+// versionLeaf is 0 for version 6, and always will be: journals of before have no Raise.
+func versionLeaf(v uint16) uint64 { return bit(v > 6) * mix(mixVersion, uint64(v)) }
 
 func (b *beat) leaf(owner WalletNo) uint64 {
 	return mix(uint64(owner)<<32|uint64(b.key), mixBeat^uint64(b.timeout))

@@ -45,7 +45,7 @@
 // allocate nothing in steady state. A rejected Command changes nothing but the Sequence; a Reject
 // marked Final also binds the order's id. One goroutine owns an Exchange. After Apply no book is
 // crossed and every asset sums to zero; with -tags audit each Apply checks the whole state. A
-// change of any outcome raises Version: ApplyFrame compares Events and Digest with those recorded.
+// changed outcome is a new Version: ApplyFrame replays under the frame's, and compares the results.
 //
 // # Words of the house
 //

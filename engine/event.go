@@ -35,8 +35,9 @@ const (
 	Armed         // answers Arm: Owner; Args hold the key and the timeout in ms, 0: disarmed
 	Collected     // answers Collect: Wallet, Size of collateral
 	KeySet        // answers SetKey: Owner; Args hold number, class, and 1 if it is revoked
+	Raised        // answers Raise: Args[0] is the version in force
 
-	lastEvent = KeySet
+	lastEvent = Raised
 )
 
 // Settlement says how a fill moves assets. It follows from the sides of the two orders.

@@ -9,8 +9,9 @@ import (
 var ErrVersion = errors.New("state of a later version")
 
 // Load makes an Exchange of the chunks that Save packed, and returns the last Sequence of the
-// state. The seed is NewExchange's. The computed Digest must equal the saved one, unless an earlier
-// engine version saved it. The error wraps ErrState, ErrVersion or the error of next.
+// state. The seed is NewExchange's. The computed Digest must equal the saved one. In the state of a
+// version before Oldest that one is in force from then on, and the Digest may differ. The error
+// wraps ErrState, ErrVersion or the error of next.
 func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence, err error) {
 	defer func() { // the checks of the ledger and the books panic on a contradictory state
 		if cause := recover(); cause != nil {
@@ -30,7 +31,7 @@ func Load(seed uint64, next func() ([]byte, error)) (x *Exchange, last Sequence,
 	switch {
 	case err != nil:
 		return nil, 0, err
-	case version == Version && digest != l.x.digest:
+	case version >= Oldest && digest != l.x.digest:
 		return nil, 0, fmt.Errorf("%w: Digest %016x, saved as %016x", ErrState, l.x.digest, digest)
 	}
 	if auditing {
@@ -47,7 +48,7 @@ type loader struct {
 	warmed uint64        // a sum that keeps the compiler from dropping the reads of placements
 }
 
-// begin reads the first values and makes the Exchange. It returns the engine version that saved it.
+// begin reads the first values and makes the Exchange. It returns the version that was in force.
 func (l *loader) begin(seed uint64) (version uint64) {
 	u := l.u
 	format, version := u.Uint(), u.Uint()
@@ -57,6 +58,8 @@ func (l *loader) begin(seed uint64) (version uint64) {
 	}
 	x := newExchange(seed, Window)
 	x.last = Sequence(u.Uint())
+	x.version = uint16(max(version, Oldest))
+	x.digest += versionLeaf(x.version) - versionLeaf(Oldest)
 	x.digest -= x.modeLeaf() + x.externalLeaf() + x.feesLeaf()
 	x.mode, x.external, x.fees = Mode(u.Most(uint64(CancelOnly))), Cash(u.Int()), Cash(u.Int())
 	x.digest += x.modeLeaf() + x.externalLeaf() + x.feesLeaf()

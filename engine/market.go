@@ -45,10 +45,8 @@ type markets struct {
 
 // listing returns the market's present rules, without Open.
 func (m *market) listing() Listing {
-	return Listing{
-		Condition: m.condition, Tokens: m.tokens, Group: m.group, Tick: m.tick, MinSize: m.min,
-		MinBuy: m.minBuy, Fee: m.fee, NegRisk: m.negRisk,
-	}
+	return Listing{Condition: m.condition, Tokens: m.tokens, Group: m.group, Tick: m.tick,
+		MinSize: m.min, MinBuy: m.minBuy, Fee: m.fee, NegRisk: m.negRisk}
 }
 
 func tickAllowed(p Price) bool {
@@ -159,8 +157,7 @@ func (x *Exchange) setState(c *Command, events []Event) []Event {
 		events = x.sweep(m, MarketClosed, events)
 	}
 	x.change(m.leaf, func() { m.state, m.stated = c.State, true })
-	return append(events, Event{
-		Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
+	return append(events, Event{Kind: StateChanged, State: c.State, Market: c.Market, Order: c.ID})
 }
 
 // sweep cancels all orders of a market: the bids best first, then the asks.
@@ -190,8 +187,7 @@ func (x *Exchange) resolve(c *Command, seq Sequence, events []Event) []Event {
 	events = x.sweep(m, MarketResolved, events)
 	x.change(m.leaf, func() { m.state, m.payout = Settled, c.Price })
 	x.refer(&c.ID, seq)
-	return append(events, Event{
-		Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})
+	return append(events, Event{Kind: Resolved, Market: c.Market, Price: c.Price, Order: c.ID})
 }
 
 // adjust answers Adjust: new rules for later orders. Resting orders keep their price and priority.

@@ -319,7 +319,7 @@ func (x *Exchange) rest(t *taker, seq Sequence) (uint32, *order) {
 	h := m.book.Rest(t.index, t.side, t.remaining)
 	o := x.orders.upTo(h)
 	x.digest -= m.rankLeaf()
-	m.book.rank++
+	m.book.rank += 1 + next*uint64(x.version-Oldest)
 	x.digest += m.rankLeaf()
 	*o = order{} // filled in place, like an Event
 	o.wallet, o.owner, o.position, o.market = c.Wallet, c.Owner, t.position, c.Market

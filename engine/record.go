@@ -1,7 +1,11 @@
 package engine
 
-// Version is the engine version of a Frame: it rises with any change of an outcome of Apply.
-const Version = 6
+// Version is the latest version of the rules that this program knows, and Oldest the earliest. Any
+// change of an outcome of Apply makes a new one. Which is in force is a part of the Exchange.
+const (
+	Version = 6 + next
+	Oldest  = 6
+)
 
 // Digest is the additive hash of all trading state after a frame, without Sequences and without
 // Times that decide nothing. Independent Commands in another order lead to the same Digest, unless
@@ -30,7 +34,7 @@ const (
 // Frame is a batch of Records (a stamped Command and its Events), chained to the frame before it,
 // with the Digest after it. Command i has Sequence First+i and the Events [Ends[i-1], Ends[i]).
 type Frame struct {
-	Engine    uint16
+	Engine    uint16 // the version in force after it: a Raise is alone in its frame
 	Partition uint16
 	Epoch     uint64
 	No        uint64 // from 1, without gaps

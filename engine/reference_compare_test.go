@@ -43,6 +43,7 @@ func (d *duel) play(t rapid.TB, commands int) {
 	for _, c := range d.opening() {
 		d.step(t, c)
 	}
+	d.step(t, Command{Kind: Raise, Seen: Version})
 	for range commands {
 		d.step(t, d.next())
 	}

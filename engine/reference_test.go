@@ -9,6 +9,7 @@ import (
 // from end to end, adds up sums anew each time, and uses big numbers. It keeps no ladder, no
 // reserve, no counter and no digest. It is slow, but short enough to compare with the rules.
 type reference struct {
+	version   int // 0: Oldest
 	window    int // placements to remember
 	wallets   []*refWallet
 	markets   []*refMarket
@@ -115,6 +116,12 @@ func (r *reference) apply(c *Command, seq Sequence, now Time) []Event {
 		return r.setKey(c)
 	case Deposit, Withdraw, Collect:
 		return r.transfer(c, seq)
+	case Raise:
+		if c.Seen > Version || int(c.Seen) < max(r.version, Oldest) {
+			break
+		}
+		r.version = int(c.Seen) // other rules, which make no difference here: only ranks show them
+		return []Event{{Kind: Raised, Args: [3]int64{int64(c.Seen)}, Order: c.ID}}
 	}
 	return refused(c, RejectType)
 }

@@ -119,11 +119,9 @@ func (r *Receipt) AppendText(dst []byte) []byte {
 	return dst
 }
 
-func packAddress(a *Address) (args [3]int64) {
+func packAddress(a *Address) [3]int64 {
 	be := binary.BigEndian
-	args[0], args[1] = int64(be.Uint64(a[0:])), int64(be.Uint64(a[8:]))
-	args[2] = int64(be.Uint32(a[16:]))
-	return args
+	return [3]int64{int64(be.Uint64(a[0:])), int64(be.Uint64(a[8:])), int64(be.Uint32(a[16:]))}
 }
 
 func unpackAddress(args *[3]int64) (a Address) {

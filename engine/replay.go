@@ -6,11 +6,11 @@ import "fmt"
 // An error names the first Sequence that differs; then do not use the Exchange. Frames must follow
 // each other without a gap. A panic of Apply goes on, as an error that names the Sequence.
 func (x *Exchange) ApplyFrame(f *Frame) error {
-	if f.Engine != Version {
-		return fmt.Errorf("frame %d was made by engine version %d: this is version %d",
-			f.No, f.Engine, Version)
-	}
-	if f.First != x.last+1 {
+	switch {
+	case f.Engine < Oldest || f.Engine > Version:
+		return fmt.Errorf("frame %d was made by engine version %d: this program knows %d to %d", f.No,
+			f.Engine, Oldest, Version)
+	case f.First != x.last+1:
 		return fmt.Errorf("frame %d begins at Sequence %d: expected %d", f.No, f.First, x.last+1)
 	}
 	seq := f.First
@@ -33,6 +33,10 @@ func (x *Exchange) ApplyFrame(f *Frame) error {
 		if err := compare(x.replayed, f.EventsOf(i)); err != nil {
 			return fmt.Errorf("replay of Sequence %d in frame %d: %w", seq, f.No, err)
 		}
+	}
+	if x.version != f.Engine {
+		return fmt.Errorf("frame %d is of engine version %d, and version %d is in force", f.No, f.Engine,
+			x.version)
 	}
 	if x.Digest() != f.Digest {
 		return fmt.Errorf("replay up to Sequence %d in frame %d: Digest %016x, recorded %016x",

@@ -14,10 +14,7 @@ const saveFormat = 1
 // Then the last chunk is missing, and Load refuses the state.
 func (x *Exchange) Save(sink func(chunk []byte) error) error {
 	p := NewPacker(sink)
-	p.Uint(saveFormat)
-	p.Uint(Version)
-	p.Uint(uint64(x.last))
-	p.Uint(uint64(x.mode))
+	p.Uints(saveFormat, uint64(x.version), uint64(x.last), uint64(x.mode))
 	p.Int(int64(x.external))
 	p.Int(int64(x.fees))
 	s := saver{x: x, p: p, proof: proof{assets: uint64(x.external + x.fees)}}
@@ -53,8 +50,7 @@ func (s *saver) accounts() {
 		s.proof.account(WalletNo(no), a)
 		p.Bytes(a.address[:])
 		p.Int(a.cash.total)
-		p.Uint(uint64(a.owner))
-		p.Uint(uint64(a.mode)<<8 | uint64(a.prevention))
+		p.Uints(uint64(a.owner), uint64(a.mode)<<8|uint64(a.prevention))
 	}
 }
 
@@ -68,11 +64,8 @@ func (s *saver) markets() {
 		p.Bytes(m.condition[:])
 		p.Bytes(m.tokens[0][:])
 		p.Bytes(m.tokens[1][:])
-		p.Uint(bit(m.negRisk) | bit(m.stated)<<1)
-		for _, v := range []uint64{m.group, uint64(m.tick), uint64(m.fee.Rate),
-			uint64(m.fee.Exponent), uint64(m.state), uint64(m.mode), uint64(m.payout), m.book.rank} {
-			p.Uint(v)
-		}
+		p.Uints(bit(m.negRisk)|bit(m.stated)<<1, m.group, uint64(m.tick), uint64(m.fee.Rate),
+			uint64(m.fee.Exponent), uint64(m.state), uint64(m.mode), uint64(m.payout), m.book.rank)
 		for _, v := range []int64{int64(m.min), int64(m.minBuy), int64(m.vault),
 			int64(m.issued[0]), int64(m.issued[1]), int64(m.external[0]), int64(m.external[1])} {
 			p.Int(v)
@@ -86,8 +79,7 @@ func (s *saver) positions() {
 	for no := uint32(1); no <= x.positions.used; no++ {
 		at := x.positions.at(no)
 		s.proof.position(no, at)
-		p.Uint(uint64(at.wallet))
-		p.Uint(uint64(at.market))
+		p.Uints(uint64(at.wallet), uint64(at.market))
 		p.Int(at.tokens[0].total)
 		p.Int(at.tokens[1].total)
 	}
@@ -116,31 +108,20 @@ func (s *saver) orders() {
 func (s *saver) order(o *order, rank uint64) {
 	s.proof.order(o)
 	s.p.Bytes(o.id[:])
-	s.p.Uint(rank)
-	s.p.Uint(uint64(o.position))
-	s.p.Uint(uint64(o.price)<<2 | uint64(o.side)<<1 | uint64(o.outcome))
-	s.p.Uint(uint64(o.remaining / Lot))
-	s.p.Uint(uint64(o.owner))
-	s.p.Uint(uint64(o.key))
-	s.p.Uint(uint64(o.first))
+	s.p.Uints(rank, uint64(o.position), uint64(o.price)<<2|uint64(o.side)<<1|uint64(o.outcome),
+		uint64(o.remaining/Lot), uint64(o.owner), uint64(o.key), uint64(o.first))
 	s.p.Int(int64(o.expiry))
 }
 
 // placements packs the remembered ids, oldest first. The order of an id has its Sequence.
 func (s *saver) placements() {
 	seen, p := &s.x.seen, s.p
-	p.Uint(uint64(seen.window))
-	p.Uint(seen.count)
-	p.Uint(uint64(seen.floor))
-	p.Uint(uint64(seen.ring.used))
+	p.Uints(uint64(seen.window), seen.count, uint64(seen.floor), uint64(seen.ring.used))
 	for age := seen.ring.used; age > 0; age-- {
 		at := seen.ring.at((seen.at+seen.ring.used-age)%seen.ring.used + 1)
 		p.Bytes(at.id[:])
-		if seen.table.holds(entryOf(at.tag, (seen.at+seen.ring.used-age)%seen.ring.used+1|inRing)) {
-			p.Uint(uint64(at.first))
-		} else {
-			p.Uint(0)
-		}
+		in := seen.table.holds(entryOf(at.tag, (seen.at+seen.ring.used-age)%seen.ring.used+1|inRing))
+		p.Uint(bit(in) * uint64(at.first))
 	}
 }
 
@@ -159,24 +140,20 @@ func (s *saver) controls() {
 	p.Uint(uint64(watched))
 	for no := WalletNo(1); uint32(no) <= x.accounts.used; no++ {
 		for _, b := range x.beats[no] {
-			p.Uint(uint64(no))
-			p.Uint(uint64(b.key))
+			p.Uints(uint64(no), uint64(b.key))
 			p.Int(int64(b.timeout))
 		}
 	}
 	p.Uint(uint64(x.keys.all.used))
 	for i := uint32(1); i <= x.keys.all.used; i++ {
 		k := x.keys.all.at(i)
-		p.Uint(uint64(k.owner))
-		p.Uint(uint64(k.number))
-		p.Uint(uint64(k.class)<<1 | bit(x.keys.revoked[*k]))
+		p.Uints(uint64(k.owner), uint64(k.number), uint64(k.class)<<1|bit(x.keys.revoked[*k]))
 	}
 }
 
 func (s *saver) requests() {
 	q, p := &s.x.requests, s.p
-	p.Uint(q.gone)
-	p.Uint(uint64(q.table.used))
+	p.Uints(q.gone, uint64(q.table.used))
 	for h := q.oldest; h != 0; {
 		r := q.all.at(h)
 		p.Bytes(r.id[:])

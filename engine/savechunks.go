@@ -53,6 +53,13 @@ func (p *Packer) Uint(v uint64) {
 	p.spill()
 }
 
+// Uints packs one number after the other.
+func (p *Packer) Uints(all ...uint64) {
+	for _, v := range all {
+		p.Uint(v)
+	}
+}
+
 // Int packs a number that may be negative.
 func (p *Packer) Int(v int64) {
 	p.b = binary.AppendVarint(p.b, v)

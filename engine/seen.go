@@ -52,9 +52,8 @@ func (s *salt) tag(id *OrderID) uint32 {
 }
 
 // find returns the number of an id's order, 0 if it does not rest, and the Sequence of its Place.
-func (s *seen) find(
-	orders *slab[order], id *OrderID, tag uint32,
-) (h uint32, first Sequence, known bool) {
+func (s *seen) find(orders *slab[order], id *OrderID, tag uint32) (
+	h uint32, first Sequence, known bool) {
 	for ref, e := s.table.search(tag); ref != 0; ref, e = e.next() {
 		if ref&inRing == 0 {
 			if o := orders.at(ref); same(&o.id, id) {
@@ -102,12 +101,11 @@ func (s *seen) remember(t *taker, first Sequence, h uint32, o *order) (grown uin
 	p := s.ring.at(s.at)
 	p.id = t.c.ID
 	p.first, p.tag = first, t.tag
+	ref := s.at | inRing
 	if h != 0 {
-		o.ring = s.at
-		s.table.insert(entryOf(t.tag, h))
-	} else {
-		s.table.insert(entryOf(t.tag, s.at|inRing))
+		o.ring, ref = s.at, h
 	}
+	s.table.insert(entryOf(t.tag, ref))
 	return grown + seenLeaf(t.id, s.count)
 }
 

@@ -186,10 +186,8 @@ func (x *Exchange) redeem(c *Command, seq Sequence, now Time, events []Event) []
 	x.digest += m.leaf()
 	x.postCash(x.accounts.at(uint32(c.Wallet)), paid, 0)
 	x.digest += x.requests.remember(c, seq, now, paid)
-	return append(events, Event{
-		Kind: Redeemed, Market: c.Market, Wallet: c.Wallet, Size: Size(paid),
-		Args: [3]int64{held[0], held[1]}, Order: c.ID,
-	})
+	return append(events, Event{Kind: Redeemed, Market: c.Market, Wallet: c.Wallet, Size: Size(paid),
+		Args: [3]int64{held[0], held[1]}, Order: c.ID})
 }
 
 // worth returns the payout of these tokens, rounded down, if outcome 0 pays payout. It computes in

@@ -49,7 +49,7 @@ type Checkpoint struct {
 	Journal   uint64      // ID of the journal
 	Head      engine.Head // of the last frame that it holds
 	Partition uint16
-	Engine    uint16 // version that saved it
+	Engine    uint16 // the version in force
 	Created   time.Time
 	Bytes     int64
 
@@ -213,18 +213,12 @@ func (c *Checkpoint) pack(sink func([]byte) error) error {
 	if c.beside {
 		beside = 1
 	}
-	p.Uint(checkpointFormat)
-	p.Uint(c.Journal)
-	p.Uint(uint64(c.Engine))
-	p.Uint(uint64(c.Partition))
+	p.Uints(checkpointFormat, c.Journal, uint64(c.Engine), uint64(c.Partition))
 	p.Int(c.Created.UnixMilli())
-	p.Uint(h.Frame)
-	p.Uint(uint64(h.Sequence))
-	p.Uint(h.Epoch)
+	p.Uints(h.Frame, uint64(h.Sequence), h.Epoch)
 	p.Int(int64(h.Time))
 	p.Bytes(h.Hash[:])
-	p.Uint(uint64(h.Digest))
-	p.Uint(beside)
+	p.Uints(uint64(h.Digest), beside)
 	return p.Close(0)
 }
 
@@ -255,7 +249,7 @@ func (j *Journal) load(ctx context.Context, c *Checkpoint, s *State) (err error)
 	if err != nil {
 		return err
 	}
-	if last != c.Head.Sequence || c.Engine == engine.Version && x.Digest() != c.Head.Digest {
+	if last != c.Head.Sequence || c.Engine >= engine.Oldest && x.Digest() != c.Head.Digest {
 		return fmt.Errorf("%w: it holds Sequence %d with Digest %016x, and says %d with %016x",
 			engine.ErrState, last, uint64(x.Digest()), c.Head.Sequence, uint64(c.Head.Digest))
 	}
@@ -295,8 +289,8 @@ func (j *Journal) fits(c *Checkpoint) error {
 	case c.Journal != j.ID:
 		return fmt.Errorf("%w: it is of journal %016x, this is %016x", ErrCheckpoint, c.Journal, j.ID)
 	case c.Engine > engine.Version:
-		return fmt.Errorf("%w: it was saved by engine version %d, this is %d", engine.ErrVersion,
-			c.Engine, engine.Version)
+		return fmt.Errorf("%w: it is of engine version %d, this program knows %d to %d",
+			engine.ErrVersion, c.Engine, engine.Oldest, engine.Version)
 	case c.Head.Frame == 0 || c.Head.Frame > last:
 		return fmt.Errorf("%w: it is of frame %d, the journal ends at %d", ErrCheckpoint,
 			c.Head.Frame, last)
@@ -328,7 +322,7 @@ func (j *Journal) save(
 	if s.Exchange.Digest() != c.Head.Digest || c.Head.Frame == 0 {
 		return nil, fmt.Errorf("checkpoint of frame %d: the state is of another frame", c.Head.Frame)
 	}
-	c.Journal, c.Engine, c.beside = j.ID, engine.Version, s.Save != nil
+	c.Journal, c.Engine, c.beside = j.ID, s.Exchange.Version(), s.Save != nil
 	c.Created = time.UnixMilli(time.Now().UnixMilli())
 	on, dir := j.Options.FS, filepath.Join(j.Dir, checkpointFolder)
 	if err := disk.MakeFolder(on, dir); err != nil {
@@ -426,9 +420,9 @@ func (w *pacedWriter) flush() error {
 }
 
 // prune removes checkpoints that are not needed any more: damaged ones, unfinished files, and all
-// but the newest ones. The last one of an earlier engine version stays: without it that version's
-// frames would have to be replayed. Files that cannot be read just now, for want of file handles or
-// on a disk that fails, stay, too: they may be good.
+// but the newest ones. The last one of a version that is no longer known stays: without it that
+// version's frames would have to be replayed. Files that cannot be read just now, for want of file
+// handles or on a disk that fails, stay, too: they may be good.
 func (j *Journal) prune() {
 	on, dir := j.Options.FS, filepath.Join(j.Dir, checkpointFolder)
 	good, bad := survey(on, dir)
@@ -444,11 +438,11 @@ func (j *Journal) prune() {
 		if c.Journal != j.ID || c.Head.Frame > j.latest.last() || damaged {
 			continue
 		}
-		if kept < keepCheckpoints || c.Engine != engine.Version && !earlier {
+		if kept < keepCheckpoints || c.Engine < engine.Oldest && !earlier {
 			keep[on.PathBase(c.Path)] = true
 		}
 		kept++
-		earlier = earlier || c.Engine != engine.Version
+		earlier = earlier || c.Engine < engine.Oldest
 	}
 	names, err := on.List(dir)
 	for _, name := range names {

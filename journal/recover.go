@@ -302,8 +302,8 @@ type replay struct {
 	x    *engine.Exchange
 	each func(*engine.Frame) error
 	head engine.Head // of the last frame that was checked, replayed and handed on
-	// foreign accepts frames of another engine version without replaying them: from there on x is
-	// nil.
+	// foreign accepts frames of versions that are no longer known without replaying them: from there
+	// on x is nil.
 	foreign bool
 	until   func(*engine.Frame) bool // reports whether to end before a frame; nil: never
 
@@ -402,7 +402,7 @@ func (r *replay) step(no uint64, f *engine.Frame) *Break {
 		return wrong("it is of partition %d, the journal of partition %d", f.Partition, r.partition)
 	}
 	r.partition = f.Partition
-	if r.foreign && f.Engine != engine.Version {
+	if r.foreign && f.Engine < engine.Oldest {
 		r.x = nil
 	}
 	if r.x == nil {
@@ -412,9 +412,9 @@ func (r *replay) step(no uint64, f *engine.Frame) *Break {
 }
 
 func (r *replay) apply(f *engine.Frame) *Break {
-	if f.Engine != engine.Version {
-		return &Break{Frame: f.No,
-			What: fmt.Sprintf("written by engine version %d, this one is %d", f.Engine, engine.Version),
+	if f.Engine < engine.Oldest {
+		return &Break{Frame: f.No, What: fmt.Sprintf("written by engine version %d, this program knows "+
+			"%d to %d", f.Engine, engine.Oldest, engine.Version),
 			Hint: "start the version of clobd that wrote it and stop it in order, or run its clobd " +
 				"checkpoint: this version goes on from the checkpoint that it leaves"}
 	}

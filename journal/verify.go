@@ -18,8 +18,9 @@ type Finding struct{ Where, What, Hint string }
 type VerifyOptions struct {
 	// Fresh makes the State that is replayed, and one for each checkpoint.
 	Fresh func() *State
-	// Each is called with every good frame, in order, of all engine versions; nil: nothing is called.
-	// The frame is valid until Each returns. An error ends the check and becomes a Finding.
+	// Each is called with every good frame, in order, also of engine versions that are no longer
+	// known; nil: nothing is called. The frame is valid until Each returns. An error ends the check
+	// and becomes a Finding.
 	Each func(*engine.Frame) error
 	// Progress is called now and then with the number of frames done and of all; nil: nothing is.
 	Progress func(done, total uint64)
@@ -31,7 +32,7 @@ type Checked struct {
 	Last             uint64      // number of the last frame in the database
 	Frames, Commands uint64      // whose chain was checked
 	// Replayed is how many Commands gave the recorded Events and Digests. The others were written by
-	// another engine version.
+	// an engine version that is no longer known.
 	Replayed    uint64
 	Checkpoints int  // good ones, read to their end
 	Compared    int  // how many of those were compared with the replayed state at their frame
@@ -68,10 +69,10 @@ type verifier struct {
 	at      map[uint64][]*Checkpoint // checkpoints that were not checked yet, by frame
 }
 
-// Verify checks the whole journal: the chain from the first frame on, the replay of all frames that
-// this engine version wrote, each checkpoint against the replayed state at its frame, and the end
-// against the high-water mark. It changes nothing. The journal should be open ReadOnly. Damage is
-// in Findings; the error is that of ctx, or ErrClosed.
+// Verify checks the whole journal: the chain from the first frame on, the replay of all frames of
+// versions from engine.Oldest on, each checkpoint against the replayed state at its frame, and the
+// end against the high-water mark. It changes nothing. The journal should be open ReadOnly. Damage
+// is in Findings; the error is that of ctx, or ErrClosed.
 func (j *Journal) Verify(ctx context.Context, o VerifyOptions) (*Checked, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
@@ -136,11 +137,11 @@ const hintCheckpoint = "nothing is lost, a start passes it over: delete the file
 func (v *verifier) checkpoint(c *Checkpoint, f *engine.Frame) {
 	loaded := v.options.Fresh()
 	err := v.j.load(v.ctx, c, loaded)
-	if err == nil && c.Engine == engine.Version && c.Head != f.Head() {
+	if err == nil && c.Engine >= engine.Oldest && c.Head != f.Head() {
 		err = fmt.Errorf("checkpoint %s: it says that frame %d ends with %+v, which ends with %+v",
 			c.Path, f.No, c.Head, f.Head())
 	}
-	if err == nil && v.state != nil && c.Engine == engine.Version {
+	if err == nil && v.state != nil && c.Engine >= engine.Oldest {
 		if v.Compared++; v.differs(loaded) {
 			err = fmt.Errorf("checkpoint %s: it holds another state than the frames up to %d make",
 				c.Path, f.No)
@@ -190,12 +191,12 @@ func (v *verifier) leftOver(good []Checkpoint) {
 // end checks the journal's end against the mark, if the frames before it are good.
 func (v *verifier) end(whole bool) {
 	if v.Replayed < v.Commands {
-		v.note("%d of %d commands were written by another engine version than %d: their chain was "+
-			"checked, they were not replayed", v.Commands-v.Replayed, v.Commands, engine.Version)
+		v.note("%d of %d commands were written by an engine version before %d: their chain was "+
+			"checked, they were not replayed", v.Commands-v.Replayed, v.Commands, engine.Oldest)
 	}
 	if whole && v.state == nil {
-		v.find(v.j.Path, disk.Advise(fmt.Errorf("its last frames were written by another engine "+
-			"version than %d, and there is no checkpoint to go on from", engine.Version),
+		v.find(v.j.Path, disk.Advise(fmt.Errorf("its last frames were written by an engine "+
+			"version before %d, and there is no checkpoint to go on from", engine.Oldest),
 			"run clobd checkpoint of the version that wrote it"))
 	}
 	path := filepath.Join(v.j.Dir, markName)

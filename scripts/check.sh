@@ -19,15 +19,24 @@ lanes() {
 # The engine adds everything up anew after each Command.
 audit() { go test -vet=off -tags audit,pebblegozstd -short ./engine ./cmd/clobsim/simulator; }
 
-# Both simulators and the audit beside each other: each has one thread, and none asks how long
-# anything takes.
+# Both simulators, the audit and upgrades beside each other: none asks how long anything takes.
 computed() {
 	local pids=() pid failed=0
 	bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s & pids+=($!)
 	bin/clobsim cluster --seed "$(date +%s)" --seeds 200 & pids+=($!)
 	audit & pids+=($!)
+	upgrades & pids+=($!)
 	for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 	return "$failed"
+}
+
+# A program with one version of the rules more: it computes under the old version what was recorded
+# long ago, replays over the change, and plays members whose programs are replaced meanwhile. The
+# node's tests of upgrades build it themselves.
+upgrades() {
+	go test -vet=off -tags nextrules -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
+		./engine/sequencer ./cmd/clobd/role
+	go test -vet=off -tags nextrules -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
 }
 
 # Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
@@ -51,7 +60,7 @@ step "without cgo" without_cgo
 step "lanes" lanes
 make --no-print-directory test
 scripts/test.sh full
-step "simulators and audit" computed
+step "simulators, audit, upgrades" computed
 step "race" scripts/race.sh
 step "dashboards and alerts" scripts/ops.sh
 step "operator's page" scripts/page.sh

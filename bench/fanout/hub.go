@@ -123,7 +123,7 @@ func order(m int, price engine.Price, size engine.Size) engine.Command {
 
 // do makes a frame of Commands, shows it on the Board, and returns it encoded.
 func (h *hub) do(commands []engine.Command) ([]byte, error) {
-	f := engine.Frame{Engine: engine.Version, Epoch: 1, No: h.head.Frame + 1,
+	f := engine.Frame{Engine: h.exchange.Version(), Epoch: 1, No: h.head.Frame + 1,
 		First: h.head.Sequence + 1, Time: engine.Time(time.Now().UnixMilli()), Commands: commands}
 	for i := range commands {
 		f.Events = h.exchange.Apply(&commands[i], f.First+engine.Sequence(i), f.Time, f.Events)

@@ -169,13 +169,8 @@ func catalogMetrics(s *catalog.Store, from *source.Source) []prometheus.Collecto
 			func() float64 { return float64(s.Status().Markets) }),
 		of.Gauge("events", "Events that are described.",
 			func() float64 { return float64(s.Status().Events) }),
-		of.Gauge("waits_for_room", "1 while the source is not read for want of room on the disk.",
-			func() float64 {
-				if from.Health().Waiting {
-					return 1
-				}
-				return 0
-			}),
+		of.Flag("waits_for_room", "1 while the source is not read for want of room on the disk.",
+			func() bool { return from.Health().Waiting }),
 		of.Gauge("cut_bytes", "Bytes of the kept records that did not check out at the start and were "+
 			"put aside.", func() float64 { return float64(s.Status().Cut.Bytes) }),
 		of.Gauge("last_load_seconds", "How long the last load took.",

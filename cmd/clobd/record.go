@@ -18,7 +18,7 @@ var (
 		engine.MergeTokens: "merge", engine.RedeemTokens: "redeem", engine.SetState: "set-state",
 		engine.Adjust: "adjust", engine.Resolve: "resolve", engine.SetMode: "set-mode",
 		engine.SetPrevention: "set-prevention", engine.Advance: "advance", engine.Arm: "arm",
-		engine.Collect: "collect", engine.SetKey: "set-key"}
+		engine.Collect: "collect", engine.SetKey: "set-key", engine.Raise: "raise"}
 	eventWords = [...]string{engine.EpochStarted: "epoch-started", engine.Listed: "listed",
 		engine.Deposited: "deposited", engine.Withdrawn: "withdrawn", engine.Linked: "linked",
 		engine.Filled: "filled", engine.Placed: "placed", engine.Completed: "completed",
@@ -27,7 +27,7 @@ var (
 		engine.StateChanged: "state-changed", engine.Adjusted: "adjusted",
 		engine.Resolved: "resolved", engine.ModeSet: "mode-set",
 		engine.PreventionSet: "prevention-set", engine.Advanced: "advanced", engine.Armed: "armed",
-		engine.Collected: "collected", engine.KeySet: "key-set"}
+		engine.Collected: "collected", engine.KeySet: "key-set", engine.Raised: "raised"}
 	reasonWords = [...]string{engine.ByOwner: "owner", engine.SelfTrade: "self-trade",
 		engine.Unfilled: "unfilled", engine.Expired: "expired", engine.Timeout: "heartbeat",
 		engine.ByOperator: "operator", engine.MarketClosed: "market-closed",
@@ -109,6 +109,9 @@ func commandFields(c *engine.Command, n *names) (f fields) {
 	case engine.Started:
 		f.add("epoch", c.Seen)
 		f.add("clock", c.Expiry)
+		return f
+	case engine.Raise:
+		f.add("version", c.Seen)
 		return f
 	case engine.SetState:
 		f.add("state", word(stateWords[:], c.State))

@@ -14,7 +14,7 @@ type clusterCommand struct {
 	Seeds    uint64        `default:"1" help:"How many seeds, one after the other."`
 	For      time.Duration `help:"Begin no further seed after this time. 0: no limit."`
 	Events   int           `default:"5000" help:"How many things happen in a run before everything is healed."`
-	Sabotage string        `enum:",early-commit,early-answer,unsynced-vote,forgotten-vote,kept-tail,lost-ack,twice-taken,own-clock,early-read,old-disk,impostor,stale-cancel,blind-heal,forgetful-heal" default:"" help:"Build in a mistake, to see that it is found."`
+	Sabotage string        `enum:",early-commit,early-answer,unsynced-vote,forgotten-vote,kept-tail,lost-ack,twice-taken,own-clock,early-read,old-disk,impostor,stale-cancel,blind-heal,forgetful-heal,early-raise" default:"" help:"Build in a mistake, to see that it is found; early-raise needs a build with -tags nextrules."`
 	Trace    bool          `help:"Print all that happens."`
 }
 

@@ -142,6 +142,8 @@ func clusterItems() []item {
 			folder: "./cmd/clobd", test: "TestClusterKill", size: 100},
 		{name: "cluster-hand-over", what: "the lead is handed over, on request and by SIGTERM",
 			folder: "./cmd/clobd", test: "TestClusterHandOver", size: 50},
+		{name: "cluster-upgrade", what: "programs with later rules, one node at a time under load",
+			folder: "./cmd/clobd", test: "TestClusterUpgrade|TestUpgradeAlone"},
 		{name: "cluster-flips", what: "single bits of a member's folder: it heals from the others",
 			folder: "./cmd/clobd", test: "TestClusterFlips", size: 500},
 		{name: "cluster-histories", what: "answers of all nodes under kills and pauses are linearizable",

@@ -46,7 +46,6 @@ func isIdle(c *engine.Command, events []engine.Event) bool {
 func newBatch(o Options) *Batch {
 	return &Batch{
 		Frame: engine.Frame{
-			Engine:   engine.Version,
 			Epoch:    o.Epoch,
 			Commands: make([]engine.Command, 0, o.Batch),
 			Events:   make([]engine.Event, 0, 8*o.Batch),
@@ -129,25 +128,31 @@ func (s *Sequencer) Step() (*Batch, error) {
 // engine.FrameBytes; the first Command always fits. The Events of the last Command may exceed the
 // limit, because nobody knows them before Apply. An Advance has no slot and no Call. If expired
 // orders remain after it, the frame ends there: an expired order never trades.
+// A Raise is alone in its frame, before what has expired, so that all Commands of a frame follow
+// the same rules.
 func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 	f, advance, used := &b.Frame, entered{command: engine.Command{Kind: engine.Advance}}, uint64(0)
+	most := s.options.Batch
+	if next := s.ring.peek(0); next != nil && next.command.Kind == engine.Raise {
+		most, expired = 1, false
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = s.poison(b, cause)
 		}
 		s.ring.release(used)
 	}()
-	for size := engine.FrameOverhead; max(len(f.Commands), len(b.idle)) < s.options.Batch; {
+	for size := engine.FrameOverhead; max(len(f.Commands), len(b.idle)) < most; {
 		next := &advance
 		if !expired {
-			if s.due(f.Time) {
+			if len(f.Commands) > 0 && s.due(f.Time) {
 				break
 			}
 			if used%engine.TouchAhead == 0 {
 				s.lookAhead(used)
 			}
 			next = s.ring.peek(used)
-			if next == nil ||
+			if next == nil || len(b.calls)+len(b.idle) > 0 && next.command.Kind == engine.Raise ||
 				len(f.Commands) > 0 && size+next.command.EncodedMax() > engine.FrameBytes {
 				break
 			}
@@ -166,7 +171,7 @@ func (s *Sequencer) fill(b *Batch, expired bool) (err error) {
 		f.Ends = append(f.Ends, uint32(len(f.Events)))
 		size += c.EncodedMax() + (len(f.Events)-before)*engine.EventMax
 	}
-	f.Digest = s.exchange.Digest()
+	f.Engine, f.Digest = s.exchange.Version(), s.exchange.Digest()
 	return nil
 }
 

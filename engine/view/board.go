@@ -21,6 +21,9 @@ import (
 // visible. So Sequence is an upper bound of what is visible, and an acknowledgement a lower bound.
 type Board struct {
 	Directory *Directory // set once, by NewBoard
+	// Version is that of the rules in force after the last frame. Whoever makes a Board of a
+	// checkpoint sets it.
+	Version atomic.Uint32
 
 	sequence, shown           atomic.Uint64
 	frames, snapshots, chunks atomic.Uint64
@@ -64,6 +67,7 @@ func (b *Board) Replay(f *engine.Frame) {
 		panic(fmt.Sprintf("BUG: frame %d starts at %d after %d", f.No, f.First, before))
 	}
 	b.sequence.Store(uint64(last))
+	b.Version.Store(uint32(f.Engine))
 	b.now = f.Time
 	for i := range f.Commands {
 		c, events := &f.Commands[i], f.EventsOf(i)

@@ -18,11 +18,8 @@ const saveFormat = 2
 func (b *Board) Save(sink func(chunk []byte) error) error {
 	b.Show()
 	p, d := engine.NewPacker(sink), b.Directory
-	p.Uint(saveFormat)
-	p.Uint(b.sequence.Load())
-	p.Uint(uint64(d.Mode()))
 	n := d.numbered.Load()
-	p.Uint(uint64(n))
+	p.Uints(saveFormat, b.sequence.Load(), uint64(d.Mode()), uint64(n))
 	for no := engine.WalletNo(1); uint32(no) <= n; no++ {
 		row := d.wallet(no)
 		p.Bytes(row.address[:])
@@ -49,11 +46,9 @@ func saveMarket(p *engine.Packer, row *marketRow) {
 	if m.Open {
 		flags |= 2
 	}
-	for _, v := range []uint64{flags, m.Group, uint64(m.Tick), uint64(m.Fee.Rate),
-		uint64(m.Fee.Exponent), uint64(m.State), uint64(m.Mode), uint64(m.Payout),
-		uint64(s.Sequence), uint64(s.last), uint64(s.taker)} {
-		p.Uint(v)
-	}
+	p.Uints(flags, m.Group, uint64(m.Tick), uint64(m.Fee.Rate), uint64(m.Fee.Exponent),
+		uint64(m.State), uint64(m.Mode), uint64(m.Payout), uint64(s.Sequence), uint64(s.last),
+		uint64(s.taker))
 	p.Int(int64(m.MinSize))
 	p.Int(int64(m.MinBuy))
 	p.Int(int64(s.Time))
@@ -73,8 +68,7 @@ func (d *Directory) saveHoldings(p *engine.Packer) {
 	p.Uint(uint64(len(d.owned)))
 	for _, owner := range slices.Sorted(maps.Keys(d.owned)) {
 		h := d.owned[owner]
-		p.Uint(uint64(owner))
-		p.Uint(uint64(len(h.wallets)))
+		p.Uints(uint64(owner), uint64(len(h.wallets)))
 		for _, w := range h.wallets {
 			p.Uint(uint64(w))
 		}
@@ -94,8 +88,7 @@ func (d *Directory) saveHoldings(p *engine.Packer) {
 	}
 	p.Uint(uint64(len(d.modes)))
 	for _, w := range slices.Sorted(maps.Keys(d.modes)) {
-		p.Uint(uint64(w))
-		p.Uint(uint64(d.modes[w]))
+		p.Uints(uint64(w), uint64(d.modes[w]))
 	}
 }
 

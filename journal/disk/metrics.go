@@ -11,6 +11,16 @@ func (s Subsystem) Counter(name, help string) prometheus.Counter {
 		Namespace: "clobd", Subsystem: string(s), Name: name, Help: help})
 }
 
+// Flag makes a gauge that is 1 while something is true, and 0 otherwise.
+func (s Subsystem) Flag(name, help string, is func() bool) prometheus.Collector {
+	return s.Gauge(name, help, func() float64 {
+		if is() {
+			return 1
+		}
+		return 0
+	})
+}
+
 // Gauge makes a gauge that is read when it is asked for, registered nowhere.
 func (s Subsystem) Gauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -22,7 +22,7 @@ func BenchmarkAgree(b *testing.B) {
 func benchCommit(b *testing.B, window int) {
 	c := &cluster{t: b, up: map[uint64]*Peer{}}
 	for id := range uint64(3) {
-		words, ballot, err := Genesis(engine.Head{}, 1, 2, 3)
+		words, ballot, err := genesis(engine.Head{}, 1, 2, 3)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -533,6 +533,16 @@ func (c *Core) Standing() Standing {
 		Highest: highestOf(c.conf, c.removed)}
 }
 
+// Common is the least number of those that the members have said, 0 while one of them has not.
+func (s *Standing) Common(said map[uint64]uint16) (least uint16) {
+	for i, id := range slices.Concat(s.Voters, s.Learners) {
+		if n := said[id]; i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
+}
+
 // highestOf is the highest id among members and those who were.
 func highestOf(conf *pb.ConfState, removed map[uint64]bool) (highest uint64) {
 	for _, id := range slices.Concat(conf.GetVoters(), conf.GetLearners()) {
@@ -574,18 +584,10 @@ type Founder struct {
 	Learns bool   // it has no vote
 }
 
-// Genesis are the first words of a cluster, whose first voters have equal journals that end with
-// head, and the Ballot with which all of them begin: for journal.Enroll.
-func Genesis(head engine.Head, voters ...uint64) ([]journal.Entry, journal.Ballot, error) {
-	founders := make([]Founder, len(voters))
-	for i, id := range voters {
-		founders[i].ID = id
-	}
-	return Found(head, founders)
-}
-
-// Found is Genesis for members with names. Only one of them needs the journal, the words and the
-// Ballot: it leads until another voter has them. The others may begin as those do who join later.
+// Found makes the first words of a cluster, whose first voters have equal journals that end with
+// head, and the Ballot with which all of them begin, for journal.Enroll. Only one of them needs the
+// journal, the words and the Ballot: it leads until another voter has them. The others may begin as
+// those do who join later.
 func Found(head engine.Head, founders []Founder) (
 	words []journal.Entry, b journal.Ballot, err error) {
 	b = journal.Ballot{Term: max(1, head.Epoch), Commit: head.Frame + uint64(len(founders))}

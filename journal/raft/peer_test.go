@@ -52,7 +52,7 @@ func newCluster(t *testing.T, voters ...uint64) *cluster {
 	t.Helper()
 	c := &cluster{t: t, up: map[uint64]*Peer{}, told: voters}
 	for _, id := range voters {
-		words, ballot, err := Genesis(engine.Head{}, voters...)
+		words, ballot, err := genesis(engine.Head{}, voters...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -369,7 +369,7 @@ func TestOldJournal(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	words, ballot, err := Genesis(alone.head, 1)
+	words, ballot, err := genesis(alone.head, 1)
 	if err != nil || ballot.Term != 5 {
 		t.Fatal(ballot, err)
 	}
@@ -412,4 +412,13 @@ func TestHandOver(t *testing.T) {
 		}
 	}
 	t.Fatal("it stays where it was")
+}
+
+// genesis is Found for voters without names.
+func genesis(head engine.Head, voters ...uint64) ([]journal.Entry, journal.Ballot, error) {
+	founders := make([]Founder, len(voters))
+	for i, id := range voters {
+		founders[i].ID = id
+	}
+	return Found(head, founders)
 }

@@ -56,12 +56,19 @@ func (a *Alone) Writer() (counts sequencer.Counters, stalled time.Duration) {
 	return a.writer.Counters(), a.writer.Stalled()
 }
 
-// Begin journals that a new epoch began: the first Command of each start.
+// Begin journals that a new epoch began, the first Command of each start, and puts the latest rules
+// in force: nobody else has to know them.
 func (a *Alone) Begin() error {
 	started := engine.Command{Kind: engine.Started, Seen: engine.Sequence(a.restored.Head.Epoch + 1),
 		Expiry: engine.Time(time.Now().UnixMilli())}
 	if _, err := a.Submit(&started); err != nil {
 		return fmt.Errorf("journal the start: %w", err)
+	}
+	if a.version() == engine.Version {
+		return nil
+	}
+	if _, err := a.Submit(&engine.Command{Kind: engine.Raise, Seen: engine.Version}); err != nil {
+		return fmt.Errorf("put version %d of the rules in force: %w", engine.Version, err)
 	}
 	return nil
 }

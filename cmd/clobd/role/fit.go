@@ -92,11 +92,12 @@ func (m contest) unfit() bool { return m.cluster.Priority == 0 || m.off().Abs() 
 // begins no election, and lets another voter lead; it does so, too, if another one is to be
 // preferred.
 func (m contest) compare() {
-	better := 0
+	better, agreed := 0, 0
 	for told := false; ; {
 		if slices.Contains(m.glimpse().Voters, m.cluster.ID) {
 			m.survey()
 		}
+		agreed = m.raise(agreed)
 		unfit := m.unfit()
 		m.unled.Store(unfit)
 		_ = m.peer.Ask(func(c *raft.Core) { c.Abstains = unfit })
@@ -121,12 +122,16 @@ func (m contest) compare() {
 	}
 }
 
-// survey asks all other voters how they are.
+// survey asks all other voters how they are, and if this member leads the gateways, too.
 func (m contest) survey() {
 	var asked sync.WaitGroup
 	found := make(map[uint64]welcome)
 	var mu sync.Mutex
-	for _, id := range m.glimpse().Voters {
+	members := m.glimpse().Voters
+	if m.Leads() {
+		members = slices.Concat(members, m.glimpse().Learners)
+	}
+	for _, id := range members {
 		if id == m.cluster.ID {
 			continue
 		}

@@ -154,16 +154,19 @@ func (s *Standing) Print(to io.Writer) error {
 	if leader == "" {
 		leader = "nobody"
 	}
-	fmt.Fprintf(to, "%s says: %s leads in term %d; entry %d is committed, Sequence %d is shown\n",
-		s.Node, leader, s.Term, s.Commit, s.Sequence)
+	fmt.Fprintf(to, "%s says: %s leads in term %d; entry %d is committed, Sequence %d is shown, and "+
+		"version %d of the rules is in force\n", s.Node, leader, s.Term, s.Commit, s.Sequence, s.Rules)
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tROLE\tADDRESS\tHAS ENTRY\tLAG\tSENT TO IT")
+	fmt.Fprintln(w, "NODE\tROLE\tADDRESS\tHAS ENTRY\tLAG\tSENT TO IT\tKNOWS RULES")
 	for _, n := range s.Nodes {
-		has, lag := "?", "?" // only the leader knows
+		has, lag, rules := "?", "?", "?" // only the leader knows
 		if n.Match > 0 {
 			has, lag = fmt.Sprint(n.Match), fmt.Sprint(n.Lag)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\n", n.Name, n.Role, n.Address, has, lag, n.Sent)
+		if n.Rules > 0 {
+			rules = fmt.Sprint(n.Rules)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, n.Role, n.Address, has, lag, n.Sent, rules)
 	}
 	return w.Flush()
 }

@@ -233,7 +233,7 @@ func (m fellow) admitAt(ctx context.Context, c *candidate) error {
 	end, _ := ctx.Deadline()
 	w := welcome{}
 	err = errors.Join(conn.SetDeadline(end),
-		papers.Say(conn, &hello{Asks: true, Settings: m.cluster.Settings(), Admits: c}),
+		papers.Say(conn, &hello{Asks: true, Settings: m.cluster.Settings(), Knows: known(), Admits: c}),
 		papers.Listen(conn, &w, longestHello))
 	switch {
 	case err != nil:

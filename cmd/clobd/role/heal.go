@@ -70,13 +70,8 @@ type patient struct {
 func (p *patient) collectors() []prometheus.Collector {
 	const of disk.Subsystem = "cluster"
 	return []prometheus.Collector{
-		of.Gauge("healing", "1 while this node makes its damaged journal anew, of its good frames and "+
-			"of those that others give.", func() float64 {
-			if p.healing.Load() {
-				return 1
-			}
-			return 0
-		}),
+		of.Flag("healing", "1 while this node makes its damaged journal anew, of its good frames and "+
+			"of those that others give.", p.healing.Load),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
 			Name: "heals_total", Help: "Damaged journals that this node has made anew since it started."},
 			func() float64 { return float64(p.heals.Load()) }),
@@ -250,7 +245,7 @@ func (s *helpers) open(id uint64) (net.Conn, error) {
 	}
 	var w welcome
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings()}))
+		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings(), Knows: known()}))
 	if err == nil {
 		err = papers.Listen(conn, &w, longestHello)
 	}

@@ -25,6 +25,8 @@ type hello struct {
 	Heals bool `json:"heals,omitempty"`
 	// Settings are those that must be the same everywhere, as texts by their names.
 	Settings map[string]string `json:"settings"`
+	// Knows are the versions of the rules that this member's program can apply.
+	Knows knows `json:"knows"`
 	// Admits is whom the member that leads is to admit, as an answer of its own.
 	Admits *candidate `json:"admits,omitempty"`
 }
@@ -40,6 +42,7 @@ type welcome struct {
 	Priority int             `json:"priority"`
 	Clock    int64           `json:"clock"`    // what it shows, in microseconds
 	Sequence engine.Sequence `json:"sequence"` // that it shows
+	Knows    knows           `json:"knows"`    // as in hello
 
 	// Of one who was to be admitted: whether that was done. If not, ids up to Taken were given before,
 	// or Member has its name or address, or Failed says why.
@@ -71,7 +74,7 @@ func (e *refusedError) Error() string {
 func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
 	before := m.cluster.now()
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings()}),
+		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings(), Knows: known()}),
 		papers.Listen(conn, &w, longestHello),
 		conn.SetDeadline(time.Time{}))
 	if err == nil {
@@ -104,8 +107,11 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	}
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
 		Unfit: m.unled.Load(), Priority: m.cluster.Priority, Clock: m.cluster.now().UnixMicro(),
-		Sequence: m.Board.Sequence(), Refused: differences(m.called(from), h.Settings,
+		Sequence: m.Board.Sequence(), Knows: known(), Refused: differences(m.called(from), h.Settings,
 			m.cluster.Name, m.cluster.Settings())}
+	if w.Refused == "" && m.Leads() {
+		w.Refused = h.Knows.misfit(m.version())
+	}
 	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {
 		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
 	}

@@ -50,7 +50,7 @@ func (m fellow) trusted(votes bool, c *engine.Command) bool {
 	case c.Kind == engine.Place && m.revoked(c):
 		return false
 	case votes:
-		return c.Kind != engine.Started && c.Kind != engine.Advance
+		return c.Kind != engine.Started && c.Kind != engine.Advance && c.Kind != engine.Raise
 	}
 	return m.caused(c)
 }

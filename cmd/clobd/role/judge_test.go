@@ -61,6 +61,7 @@ func TestTrusted(t *testing.T) {
 		"its cancel":          {engine.Command{Kind: engine.Cancel, Owner: 1, Key: 3}, true, true},
 		"poison":              {engine.Command{Kind: engine.Place, ID: engine.OrderID{66}}, false, false},
 		"a start":             {engine.Command{Kind: engine.Started}, false, false},
+		"later rules":         {engine.Command{Kind: engine.Raise, Seen: 7}, false, false},
 		"the time":            {engine.Command{Kind: engine.Advance}, false, false},
 		"a withdrawal":        {engine.Command{Kind: engine.Withdraw}, true, false},
 		"a gift":              {gift, true, true},

@@ -86,7 +86,7 @@ type Together struct {
 	goal         engine.Sequence              // shown, nothing of before is missing; 0: unknown
 	questions    questions
 	clocks       clocks                             // of the others
-	surveyed     atomic.Pointer[map[uint64]welcome] // how the other voters were lately
+	surveyed     atomic.Pointer[map[uint64]welcome] // how others were lately
 	unled        atomic.Bool                        // this voter is not to lead
 	removal      atomic.Pointer[string]             // who says that it was removed; nil: nobody
 	book         papers.Invitations                 // of the invitations that it has given
@@ -123,6 +123,8 @@ type Node struct {
 	Match uint64 `json:"match,omitempty"`
 	Lag   uint64 `json:"lag"`
 	Sent  uint64 `json:"sentBytes"` // to it, by this node
+	// Rules is the latest version of the rules that its program knows, if this node has asked lately.
+	Rules uint16 `json:"rules,omitempty"`
 }
 
 // The roles of a member.
@@ -141,6 +143,7 @@ type Standing struct {
 	Sequence engine.Sequence `json:"sequence"` // that it shows
 	Commit   uint64          `json:"commit"`   // index of the last entry that is committed and here
 	Lag      uint64          `json:"lag"`      // entries that are here and not committed
+	Rules    uint16          `json:"rules"`    // the version of the rules in force
 	// Age is how old what the node shows may be, in seconds: the time since it has heard the leader.
 	Age   float64 `json:"ageSeconds"`
 	Nodes []Node  `json:"nodes"`

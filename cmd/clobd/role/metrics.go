@@ -37,6 +37,8 @@ func (a *Common) metrics(
 			func(c sequencer.Counters) uint64 { return c.Timeouts }),
 		of.Gauge("sequence", "Last published Sequence.",
 			func() float64 { return float64(a.Board.Sequence()) }),
+		of.Gauge("rules", "The version of the rules in force.",
+			func() float64 { return float64(a.version()) }),
 		of.Gauge("epoch", "Starts of a node on this journal, this one included; of a cluster's member: "+
 			"the term.", func() float64 { return float64(epoch()) }),
 		of.Gauge("ring_depth", "Commands waiting in the ring.",

@@ -63,7 +63,8 @@ func (m *Together) Await(ctx context.Context) error {
 		case errors.As(err, &refused) && refused.removed:
 			return cli.Hint(refused, hintRemoved)
 		case errors.As(err, &refused):
-			return cli.Hint(refused, "all members of a cluster are started with the same settings")
+			return cli.Hint(refused, "all members of a cluster are started with the same settings, and "+
+				"with a clobd that knows the rules in force")
 		case reached:
 			m.caught.Store(true)
 			return nil

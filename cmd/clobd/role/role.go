@@ -180,6 +180,7 @@ func open(ctx context.Context, o Options) (*Role, error) {
 		}
 	}
 	o.Metrics.MustRegister(a.Journal.Collectors()...)
+	a.Board.Version.Store(uint32(a.restored.State.Exchange.Version()))
 	a.Board.Show()
 	return r, nil
 }

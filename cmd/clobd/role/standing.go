@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"clobd/engine"
 	"clobd/journal/disk"
 	"clobd/journal/raft"
 )
@@ -118,7 +119,8 @@ func (m *Together) Standing() *Standing {
 	s, leader := m.glimpse(), m.leader.Load()
 	out := &Standing{Node: m.cluster.Name, Leader: m.called(leader), Term: m.term.Load(),
 		Sequence: m.Board.Sequence(), Commit: s.Applied, Lag: s.Last - s.Applied,
-		Age: fellow{m}.age().Seconds()}
+		Age: fellow{m}.age().Seconds(), Rules: m.version()}
+	found := m.surveyed.Load()
 	for _, id := range slices.Concat(s.Voters, s.Learners) {
 		m.mutex.Lock()
 		n := m.names[id]
@@ -131,7 +133,9 @@ func (m *Together) Standing() *Standing {
 			n.Role = Gateway
 		}
 		if id == m.cluster.ID {
-			out.Role = n.Role
+			out.Role, n.Rules = n.Role, engine.Version
+		} else if found != nil {
+			n.Rules = (*found)[id].Knows[1]
 		}
 		if n.Match = s.match[id]; n.Match > 0 && n.Match < s.Last {
 			n.Lag = s.Last - n.Match
@@ -156,27 +160,13 @@ func (m fellow) collectors() []prometheus.Collector {
 			Name: "unsigned_orders_total", Help: "Orders of other nodes that nobody had signed, of those " +
 				"that were looked at while this node led."},
 			func() float64 { return float64(m.lies.Load()) }),
-		of.Gauge("leads", "1 while this node leads.", func() float64 {
-			if m.Leads() {
-				return 1
-			}
-			return 0
-		}),
-		of.Gauge("leader_known", "1 while this node knows who leads.", func() float64 {
-			if m.leader.Load() != 0 {
-				return 1
-			}
-			return 0
-		}),
+		of.Flag("leads", "1 while this node leads.", m.Leads),
+		of.Flag("leader_known", "1 while this node knows who leads.",
+			func() bool { return m.leader.Load() != 0 }),
 		of.Gauge("clock_off_seconds", "How far the median of the voters' clocks is ahead of this node's at "+
 			"least; 0 if they may be equal.", func() float64 { return contest{m}.off().Seconds() }),
-		of.Gauge("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
-			func() float64 {
-				if m.unled.Load() {
-					return 1
-				}
-				return 0
-			}),
+		of.Flag("unfit", "1 while this voter is not to lead: for its clock, or because it was told so.",
+			m.unled.Load),
 		of.Gauge("leader_silent_seconds", "Time since this node has heard the leader: what it shows may "+
 			"be as old.", func() float64 { return m.age().Seconds() }),
 		of.Gauge("forwarded_waiting", "Commands of this node's door that are on their way to the leader "+

@@ -45,9 +45,12 @@ const (
 	// ForgetfulHeal makes it anew of what any other member knows to be committed, and forgets what
 	// this one has answered for since.
 	ForgetfulHeal = "forgetful-heal"
+	// EarlyRaise puts later rules in force without those who do not answer. Only a program that knows
+	// two versions can make it.
+	EarlyRaise = "early-raise"
 )
 
-// ClusterSabotages are all of them.
+// ClusterSabotages are all of them but EarlyRaise.
 func ClusterSabotages() []string {
 	return []string{EarlyCommit, EarlyAnswer, UnsyncedVote, ForgottenVote, KeptTail, LostAck,
 		TwiceTaken, OwnClock, EarlyRead, OldDisk, Impostor, StaleCancel, BlindHeal,
@@ -85,6 +88,7 @@ type ClusterResult struct {
 	Interrupted  int // times that a member died while it healed
 	Joined       int // members that came later
 	Lies         int // of a gateway
+	Upgraded     int // members that got a new program
 	Digest       engine.Digest
 	Trace        uint64
 }
@@ -93,9 +97,10 @@ type ClusterResult struct {
 func (r *ClusterResult) String() string {
 	return fmt.Sprintf("%d members, %d events, %d commands in %d frames, %d acknowledged, %d unknown, "+
 		"%d fills, %d terms, %d crashes (%d torn), %d cuts, %d pauses, %d entries replaced, %d flips, "+
-		"%d healed (%d frames of their own, %d of others, %d times interrupted), %d joined, %d lies, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
+		"%d healed (%d frames of their own, %d of others, %d times interrupted), %d joined, %d lies, %d upgraded, digest %016x, trace %016x", r.Members, r.Events, r.Sequence, r.Frames,
 		r.Acknowledged, r.Unknown, r.Trades, r.Terms, r.Crashes, r.Torn, r.Cuts, r.Pauses, r.Replaced,
-		r.Flips, r.Healed, r.Own, r.Fetched, r.Interrupted, r.Joined, r.Lies, uint64(r.Digest), r.Trace)
+		r.Flips, r.Healed, r.Own, r.Fetched, r.Interrupted, r.Joined, r.Lies, r.Upgraded,
+		uint64(r.Digest), r.Trace)
 }
 
 // cluster is one run. What its callers, its witness and its trace are, a node that is alone has,
@@ -182,7 +187,8 @@ func (d dicedBytes) Read(b []byte) (int, error) {
 // RunCluster carries out one run. The error is a *Failure if the run found that something is wrong,
 // and otherwise says what is wrong with the options.
 func RunCluster(o ClusterOptions) (ClusterResult, error) {
-	known := o.Sabotage == NoSabotage || slices.Contains(ClusterSabotages(), o.Sabotage)
+	known := o.Sabotage == NoSabotage || slices.Contains(ClusterSabotages(), o.Sabotage) ||
+		twoVersions && o.Sabotage == EarlyRaise
 	if o.Events < 1 || !known {
 		return ClusterResult{}, fmt.Errorf("simulator options: %d events, sabotage %q", o.Events,
 			o.Sabotage)
@@ -221,6 +227,9 @@ func (c *cluster) run() {
 	c.begin()
 	c.after(c.dice.Int64N(200_000), c.fault)
 	c.after(50_000, c.operate)
+	if twoVersions {
+		c.after(c.dice.Int64N(500_000), c.upgrade)
+	}
 	for c.step < c.options.Events {
 		c.next()
 	}
@@ -229,6 +238,8 @@ func (c *cluster) run() {
 
 // see takes a frame that a member shows to its readers: it is the same at all of them, for ever.
 func (c *cluster) see(s *seat, f *engine.Frame) {
+	c.check(f.Engine <= s.knows, "OLD: frame %d is of version %d, and the program of member %d knows "+
+		"those up to %d", f.No, f.Engine, s.id, s.knows)
 	if n := uint64(len(c.frames)); f.No <= n {
 		c.check(bytes.Equal(c.frames[f.No-1], f.Bytes),
 			"APART: member %d has another frame %d than was seen before", s.id, f.No)
@@ -320,7 +331,8 @@ func (c *cluster) untold() (all []engine.Sequence) {
 // whole reports whether all members are there, vote, and are not far behind.
 func (c *cluster) whole() bool {
 	for _, s := range c.seats {
-		if !s.up || s.replaced != 0 || s.head.Frame+progress < uint64(len(c.frames)) {
+		if !s.up || s.replaced != 0 || s.exchange.Version() < engine.Version ||
+			s.head.Frame+progress < uint64(len(c.frames)) {
 			return false
 		}
 		if v := s.core.Standing(); !slices.Contains(v.Voters, s.id) || len(v.Voters) != len(c.seats) {

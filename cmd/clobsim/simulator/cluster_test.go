@@ -40,6 +40,10 @@ func TestCluster(t *testing.T) {
 		sum.Fetched += r.Fetched
 		sum.Interrupted += r.Interrupted
 		sum.Lies += r.Lies
+		sum.Upgraded += r.Upgraded
+	}
+	if twoVersions && sum.Upgraded < 3*int(runs) {
+		t.Errorf("%d members got a new program", sum.Upgraded)
 	}
 	t.Logf("figures: seeds=%d events=%d frames=%d acknowledged=%d unknown=%d terms=%d crashes=%d "+
 		"torn=%d cuts=%d pauses=%d replaced=%d flips=%d healed=%d own=%d fetched=%d interrupted=%d "+

@@ -78,6 +78,7 @@ func (s *seat) lead(l *raft.Lead) {
 	c.traders.restart(c.simulation)
 	s.writer.enter(&engine.Command{Kind: engine.Started, Seen: engine.Sequence(l.Term)})
 	s.writer.work(s.life)
+	s.writer.look(s.life, 0)
 }
 
 // copy makes a second state, as the node does when it begins to lead.

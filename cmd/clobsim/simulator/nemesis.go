@@ -235,7 +235,7 @@ func (s *seat) advance(l *seat) {
 		}
 		c.lastID++
 		c.result.Joined++
-		s.id, s.paused, s.told = c.lastID, 0, v.Voters
+		s.id, s.paused, s.told, s.knows = c.lastID, 0, v.Voters, c.fresh()
 		s.format(nil, journal.Ballot{})
 		c.say("member %d sits down where %d was", s.id, s.replaced)
 		s.start()

@@ -22,6 +22,7 @@ type seat struct {
 	id       uint64
 	replaced uint64       // the member that sat here before, while the change is not complete; 0: none
 	told     []uint64     // the voters when it sat down
+	knows    uint16       // the latest version of the rules that its program knows
 	damaged  bool         // its journal has to be made anew before it starts
 	goal     journal.Goal // how far, as a leader has said since
 	fs       *vfs.MemFS
@@ -73,7 +74,7 @@ func (c *cluster) begin() {
 		if err != nil {
 			c.fail("%v", err)
 		}
-		s := &seat{c: c, id: id, told: voters}
+		s := &seat{c: c, id: id, told: voters, knows: c.fresh()}
 		c.seats = append(c.seats, s)
 		s.format(words, ballot)
 	}

@@ -158,7 +158,7 @@ func (r *commandReader) sound() bool {
 		for range n {
 			c := &r.commands[i]
 			lists := c.Kind == engine.List || c.Kind == engine.Adjust
-			if i++; c.Kind > engine.SetKey || c.Kind == heard && n > 1 || lists != (c.Listing != nil) ||
+			if i++; c.Kind > engine.Raise || c.Kind == heard && n > 1 || lists != (c.Listing != nil) ||
 				c.Side > engine.Sell || c.Outcome > 1 || c.Type > engine.FAK ||
 				len(c.Proof) > engine.ProofMax {
 				return false

@@ -1,0 +1,5 @@
+//go:build !nextrules
+
+package engine
+
+const next = 0
