@@ -83,7 +83,7 @@ func TestReadyByTLS(t *testing.T) {
 	for says, c := range map[string]Ready{
 		"another certificate":     {Admin: "0.0.0.0:" + port, TLSCert: write("other", []byte("other"))},
 		"no such file":            {Admin: "0.0.0.0:" + port, TLSCert: filepath.Join(folder, "none")},
-		"not that of /readyz":     {Admin: "0.0.0.0:" + port},
+		"answer of status 400":    {Admin: "0.0.0.0:" + port},
 		"server gave HTTP respon": {Admin: plain(t), TLSCert: own},
 	} {
 		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
