@@ -1,6 +1,7 @@
 package sequencer
 
 import (
+	"errors"
 	"testing"
 
 	"clobd/engine"
@@ -37,10 +38,7 @@ func TestRaiseIsAlone(t *testing.T) {
 					w.exchange.Version())
 			}
 			kinds = append(kinds, some)
-			if err := w.Append(b); err == nil {
-				err = w.Commit(b)
-			}
-			if err != nil {
+			if err := errors.Join(w.Append(b), w.Commit(b)); err != nil {
 				t.Fatal(err)
 			}
 		}
