@@ -194,6 +194,26 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+// TestAbstainBesideCalls: who led, starts again, and calls for votes in vain, because it lacks what
+// the others have, keeps nobody that abstains from leading in the end.
+func TestAbstainBesideCalls(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
+	s.lead(1)
+	s.cores[2].Abstains, s.cores[3].Abstains, s.down[1] = true, true, true
+	for i := 0; !s.cores[2].Standing().Leads && !s.cores[3].Standing().Leads; i++ {
+		if i > 3*abstaining {
+			t.Fatal("nobody leads, although a majority is there")
+		}
+		for _, id := range []uint64{2, 3} {
+			call := say(pb.MsgPreVote, 1, id, s.cores[id].term+1)
+			call.Index, call.LogTerm = new(uint64(1)), new(uint64(1))
+			s.cores[id].Step(call)
+			s.cores[id].Tick()
+		}
+		s.settle()
+	}
+}
+
 // TestAbstain: a voter that abstains begins no election and takes over from nobody, but votes. It
 // leads if nobody else does for long, and the only voter of a cluster in any case.
 func TestAbstain(t *testing.T) {

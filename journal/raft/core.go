@@ -184,7 +184,9 @@ func (c *Core) Step(m *pb.Message) {
 		if m.GetType() == pb.MsgReadIndex {
 			c.guard.reads++
 		}
-		if m.GetFrom() == c.leads {
+		// Who led and starts again is still c.leads to those that abstain: its calls for votes are no
+		// sign that anybody leads.
+		if kind := m.GetType(); m.GetFrom() == c.leads && (kind == pb.MsgApp || kind == pb.MsgHeartbeat) {
 			c.heard = c.guard.ticks
 		}
 		c.storage.asker = m.GetFrom()
