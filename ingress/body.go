@@ -102,8 +102,7 @@ func refuseKeys(fault *scan.Fault, malformed *wire.Refusal) *wire.Refusal {
 	return wire.Refuse(malformed.Status, malformed.Code, malformed.Text, fault.Error())
 }
 
-// judgeUnread refuses the body of a write that reads no member of it: the client signed it, and
-// meant something.
+// judgeUnread refuses the body of a write that reads none: the client signed it for some purpose.
 func judgeUnread(ctx *fasthttp.RequestCtx) *wire.Refusal {
 	if fault := scan.Keys(string(ctx.Request.Body())); fault != nil {
 		return refuseKeys(fault, refuseBody)

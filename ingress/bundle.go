@@ -312,7 +312,9 @@ func (t *bundling) settle() *wire.Refusal {
 
 // replayKnown answers the orders that the index knows, and those with bad terms.
 func (t *bundling) replayKnown() {
-	for _, p := range t.b {
+	for i, p := range t.b {
+		prior := t.b[max(i-1, 0)] // one question serves all
+		p.told, p.asked = prior.told, prior.asked
 		switch {
 		case !p.waits():
 		case p.terms != nil:
@@ -342,8 +344,7 @@ func (b bundle) refuse(refused *wire.Refusal) {
 	}
 }
 
-// answerAll concludes the orders that entered. Those that still wait must enter again, once the
-// index has reached floor.
+// answerAll concludes orders that entered. The others enter again once the index reaches floor.
 func (s *orders) answerAll(
 	b, entered bundle, receipts []engine.Receipt, errs []error,
 ) (floor engine.Sequence) {

@@ -112,8 +112,7 @@ var (
 		"NONCE must be an unsigned integer below 2^32")
 )
 
-// refuseCaller answers a failed authentication, and tells a caller with a wrong clock the right
-// time.
+// refuseCaller answers a failed authentication. A caller with a wrong clock is told the time.
 func refuseCaller(err error, now time.Time) *wire.Refusal {
 	refused := refuseKey
 	if errors.Is(err, auth.ErrL1) {

@@ -210,8 +210,7 @@ func (t *canceling) Finish() {
 	t.tell(t.ctx, &t.out)
 }
 
-// tell answers what became of the orders. The answer's Sequence includes all Commands of the
-// request.
+// tell answers what became of the orders. Its Sequence includes all Commands of the request.
 func (s *cancels) tell(ctx *fasthttp.RequestCtx, out *cancelOutcome) {
 	wire.MarkSequence(ctx, s.options.Board.Shown())
 	wire.AnswerRaw(ctx, appendCancels(nil, out))

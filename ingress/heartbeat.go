@@ -88,8 +88,7 @@ func (h *heartbeats) attach(k beatKey) {
 	h.open[k]++
 }
 
-// detach counts a socket of a key that has ended. If it was the last one, the key's silence begins
-// now.
+// detach counts a socket of a key that has ended. With the last one the key's silence begins.
 func (h *heartbeats) detach(k beatKey, now time.Time) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -156,8 +155,7 @@ func (h *heartbeats) start(k beatKey, timeout time.Duration, now time.Time) stri
 	return c.id
 }
 
-// resume begins the chains of the keys that were watched before a restart, each with a full
-// timeout.
+// resume begins the chains of keys watched before a restart, each with a full timeout.
 func (h *heartbeats) resume(each func(func(engine.WalletNo, uint32, engine.Time)), now time.Time) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -297,8 +295,7 @@ func (s *Server) Heard(owner engine.WalletNo, key uint32) {
 	s.beats.detach(beatKey{owner, key}, s.options.Now())
 }
 
-// silence cancels the orders of the silent keys. If a Command cannot enter, the next look tries
-// again.
+// silence cancels the orders of silent keys. The next look repeats what could not enter.
 func (s *heartbeats) silence() {
 	keys := s.silent(s.options.Now())
 	if len(keys) == 0 {

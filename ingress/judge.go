@@ -207,8 +207,7 @@ func (p *placement) checkTerms(maxAge string) *wire.Refusal {
 	return p.setDeadline(maxAge)
 }
 
-// setDeadline sets the last instant at which the order is wanted: maxAge milliseconds after it was
-// signed.
+// setDeadline sets the order's last instant, maxAge milliseconds after its signature.
 func (p *placement) setDeadline(maxAge string) *wire.Refusal {
 	if maxAge == "" {
 		return nil

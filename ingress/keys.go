@@ -24,8 +24,7 @@ type keys struct {
 }
 
 // deriveKey is POST /auth/api-key and GET /auth/derive-api-key: for a signature, an address gets
-// its key. POST puts the key of an account on record and restores a revoked key; GET stores
-// nothing.
+// its key. POST records the key of an account and restores a revoked key; GET stores nothing.
 func (s *keys) deriveKey(ctx *fasthttp.RequestCtx) {
 	c := head.ReadCredentials(&ctx.Request.Header)
 	r := auth.L1Request{

@@ -37,12 +37,14 @@ type placement struct {
 	parse, verify time.Duration   // how long these stages took
 	spent         sequencer.Spent // in the stages behind the ring
 
-	forged   bool           // its signature is wrong
-	found    bool           // the index knows the order, or cannot tell
-	past     engine.Receipt // what the index knows
-	unread   error          // why the index cannot tell
-	seat     *seat          // the seat that the order uses
-	answered bool           // out holds the answer
+	forged   bool            // its signature is wrong
+	found    bool            // the index knows the order, or cannot tell
+	past     engine.Receipt  // what the index knows
+	unread   error           // why the index cannot tell
+	told     engine.Sequence // Confirm's answer, once asked
+	asked    error           // Confirm's error
+	seat     *seat           // the seat that the order uses
+	answered bool            // out holds the answer
 	out      answer.Result
 	refused  *wire.Refusal // if not nil, this is the answer
 

@@ -178,8 +178,7 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	return w, nil
 }
 
-// crowded reports whether enter would refuse new work of a wallet, so far as the queue's length
-// decides that.
+// crowded reports whether the queue is so long that enter would refuse new work of a wallet.
 func (p *pool) crowded(wallet engine.Address, proven bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -215,8 +214,7 @@ func (p *pool) refuse() error {
 	return errPoolFull
 }
 
-// try takes seats that nobody waits for, at most so many, and returns how many. leave gives one
-// back.
+// try takes at most so many seats that nobody waits for, and returns how many. leave gives one back.
 func (p *pool) try(most int) (taken int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -256,8 +254,7 @@ func (p *pool) leave() {
 	p.fill()
 }
 
-// fill gives the free seats to answers, and then to new work that has not waited too long. The
-// mutex is held.
+// fill gives free seats to answers, then to new work that is not too old. The mutex is held.
 func (p *pool) fill() {
 	for (p.answers.first != nil || p.queue.first != nil) && p.running < p.seats() {
 		w := p.answers.pop()

@@ -27,22 +27,28 @@ var (
 	refuseRecheck = wire.Refuse(503, "recheck", "service not ready", waitForIndex)
 )
 
-// refuseUntold is the answer about an order that was taken before and may be live, but whose status
-// of today nobody knows.
+// refuseUntold is the answer about an order that was taken before and of which nobody knows more.
 func refuseUntold(id *engine.OrderID) *wire.Refusal {
 	return wire.Refuse(504, "index_lagging", "order timed out", "").With(answer.OrderID(id))
 }
 
-// await waits without a seat until the index holds seq, and what all nodes of a cluster have told
-// by now. It returns false if that takes too long.
+// await waits without a seat until the index holds seq. It returns false if that takes too long.
 func (s *orders) await(at *seat, seq engine.Sequence) bool {
 	at.leave()
 	defer at.back()
-	if s.options.Confirm == nil {
-		return s.options.Await(seq, recheckWait)
+	return s.options.Await(seq, recheckWait)
+}
+
+// told returns the Sequence that the index must reach for an answer about a wallet: what this node
+// has shown of the wallet and, in a cluster, what any node had told when the request first asked.
+// False: the cluster did not answer.
+func (s *orders) told(p *placement, wallet engine.WalletNo) (engine.Sequence, bool) {
+	if s.options.Confirm != nil && p.told == 0 && p.asked == nil {
+		p.seat.leave()
+		p.told, p.asked = s.options.Confirm(recheckWait)
+		p.seat.back()
 	}
-	told, err := s.options.Confirm(recheckWait)
-	return err == nil && s.options.Await(max(seq, told), recheckWait)
+	return max(p.told, s.options.Board.Directory.LastNamed(wallet)), p.asked == nil
 }
 
 var errLagging = errors.New("the index lags")
@@ -50,11 +56,11 @@ var errLagging = errors.New("the index lags")
 // upToDate reads an order's result again if the order's wallet was told of more than the index had,
 // of a cancel for example, perhaps by another node. It returns errLagging if that takes too long.
 func (s *orders) upToDate(p *placement, past *engine.Receipt, seen engine.Sequence) error {
-	last := s.options.Board.Directory.LastNamed(past.Wallet)
-	if seen >= last && s.options.Confirm == nil {
+	last, known := s.told(p, past.Wallet)
+	switch {
+	case known && seen >= last:
 		return nil
-	}
-	if !s.await(p.seat, last) {
+	case !known || !s.await(p.seat, last):
 		return errLagging
 	}
 	again, known, _, err := s.options.Past(p.command.ID)
@@ -107,7 +113,8 @@ func (s *orders) replayUnseen(p *placement, first engine.Sequence) *wire.Refusal
 // replayBeside answers an order with bad terms: a refusal, unless the order was taken before. To
 // exclude that, the index must have come as far as the wallet's last frame.
 func (s *orders) replayBeside(p *placement) *wire.Refusal {
-	caughtUp := s.await(p.seat, s.options.Board.Directory.LastNamed(p.command.Wallet))
+	last, caughtUp := s.told(p, p.command.Wallet)
+	caughtUp = caughtUp && s.await(p.seat, last)
 	past, known, _, err := s.options.Past(p.command.ID)
 	switch {
 	case err != nil:

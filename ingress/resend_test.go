@@ -85,12 +85,16 @@ func TestResendBehindTheCluster(t *testing.T) {
 	var h *house
 	var told engine.Sequence
 	var leaderless error
+	asked := 0
 	h = newHouse(t, func(o *Options) {
-		o.Confirm = func(time.Duration) (engine.Sequence, error) { return told, leaderless }
+		o.Confirm = func(time.Duration) (engine.Sequence, error) {
+			asked++
+			return told, leaderless
+		}
 		past := o.Past
 		o.Past = func(id engine.OrderID) (engine.Receipt, bool, engine.Sequence, error) {
 			r, known, _, err := past(id)
-			return r, known, 1 << 40, err // nothing here knows more than the index
+			return r, known, h.board.Sequence(), err // nothing here knows more than the index
 		}
 		o.Await = func(seq engine.Sequence, _ time.Duration) bool {
 			h.mutex.Lock()
@@ -108,7 +112,7 @@ func TestResendBehindTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.run([]string{"cancel alice a1"}) // by way of another node
-	h.behind, told, leaderless = placed.Sequence, h.board.Sequence(), errors.New("no leader")
+	h.behind, told, leaderless = placed.Sequence, h.board.Sequence()+1, errors.New("no leader")
 	for _, more := range []string{"", " max-age=x"} {
 		if got := h.run([]string{"order alice buy A 10 @ 0.40" + more}); !strings.HasPrefix(got, "504\n") {
 			t.Errorf("%q without a leader: %s", more, got)
@@ -122,5 +126,11 @@ func TestResendBehindTheCluster(t *testing.T) {
 			!strings.Contains(got, `"status":"unmatched"`) {
 			t.Errorf("%q: %s", more, got)
 		}
+	}
+	asked, h.behind = 0, placed.Sequence
+	list := results(t, h.runOrders(&words{[]string{"alice"}},
+		[]string{"buy A 10 @ 0.40", "buy A 10 @ 0.40 max-age=x", "buy A 10 @ 0.40"}))
+	if len(list) != 3 || asked != 1 {
+		t.Errorf("a list asked %d times: %v", asked, list)
 	}
 }

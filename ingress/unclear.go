@@ -21,10 +21,11 @@ var (
 // client knows what it sent. What was wrong with a header that came once is not told.
 func refuseUnclear(c *head.Credentials, err error, needs []int, now time.Time) *wire.Refusal {
 	refused := refuseCaller(err, now)
-	fault := ""
-	if c.Doubled != "" {
+	var fault string
+	switch {
+	case c.Doubled != "":
 		fault = "twice: " + c.Doubled
-	} else if errors.Is(err, auth.ErrMissing) || errors.Is(err, auth.ErrL1Missing) {
+	case errors.Is(err, auth.ErrMissing) || errors.Is(err, auth.ErrL1Missing):
 		var missing []string
 		for _, n := range needs {
 			if *c.At(n) == "" {
@@ -32,8 +33,7 @@ func refuseUnclear(c *head.Credentials, err error, needs []int, now time.Time) *
 			}
 		}
 		fault = "missing: " + strings.Join(missing, ", ")
-	}
-	if fault == "" {
+	default:
 		return refused
 	}
 	advice := adviceL2

@@ -293,8 +293,9 @@ func (a *Agreed) arrive(head engine.Head) error {
 		}
 		h, err := a.judge(&Entry{EntryID: EntryID{i, r.term}, Data: b})
 		if err != nil {
-			return &Break{Frame: r.frame, Key: frameText(r.frame), Path: a.j.Path,
-				Sequence: head.Sequence + 1, What: "it does not follow", Err: err}
+			broken := unreadable(r.frame, err)
+			broken.Path, broken.Sequence = a.j.Path, head.Sequence+1
+			return broken
 		}
 		a.tail = append(a.tail, tailFrame{i, h})
 	}

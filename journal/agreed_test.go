@@ -359,6 +359,29 @@ func TestMemberForgot(t *testing.T) {
 	shut(t, j)
 }
 
+// TestMemberOfLaterVersion: the last frame of a member, of which nobody knows whether it was
+// committed, is of a later version. No other member heals that.
+func TestMemberOfLaterVersion(t *testing.T) {
+	fs := vfs.NewMem()
+	j, a := member(t, fs, genesis)
+	m := newMaker(5)
+	settled(t, a, Ballot{1, 2, 1}, m.entry(2, 1), m.entry(3, 1))
+	later := bytes.Clone(value(t, j, 2))
+	later[4]++ // the format
+	put(t, j, 2, later)
+	shut(t, j)
+	o, err := Open(Options{Dir: "data", FS: fs, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken *Break
+	if _, err := o.Recover(nil, nil); !errors.As(err, &broken) || CanHeal(err) || broken.Frame != 2 ||
+		broken.What != "of another version" {
+		t.Errorf("%+v", err)
+	}
+	shut(t, o)
+}
+
 // TestMarkOfMember: the mark of a node that is alone stays what it was, to the byte.
 func TestMarkOfMember(t *testing.T) {
 	alone := Mark{Journal: 1, Frame: 2, Sequence: 3, Hash: engine.Hash{4}}

@@ -82,7 +82,9 @@ func (a *Agreed) term(index uint64) (uint64, error) {
 	}
 	var f engine.Frame
 	if err := engine.DecodeUnhashed(b, &f); err != nil {
-		return 0, &Break{Frame: index, Key: frameText(index), Path: a.j.Path, What: "damaged", Err: err}
+		broken := unreadable(index, err)
+		broken.Path = a.j.Path
+		return 0, broken
 	}
 	return f.Epoch, nil
 }

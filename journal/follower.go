@@ -205,8 +205,7 @@ func (f *Follower) begin() error {
 
 func (f *Follower) frame(b []byte) error {
 	if err := engine.DecodeFrame(b, &f.decoded); err != nil {
-		no := f.run.head.Frame + 1
-		return f.run.locate(&Break{Frame: no, What: "damaged", Err: err})
+		return f.run.locate(unreadable(f.run.head.Frame+1, err))
 	}
 	if err := f.run.frame(f.run.head.Frame+1, &f.decoded); err != nil {
 		return err

@@ -280,11 +280,7 @@ func (c *chunk) fill(it *pebble.Iterator) bool {
 		arena = append(arena, it.Value()...) // a frame that does not fit moves to a new array
 		b := arena[from:len(arena):len(arena)]
 		if err := engine.DecodeUnhashed(b, &c.frames[n]); err != nil {
-			c.broken = &Break{Frame: no, What: "damaged", Err: err}
-			if errors.Is(err, engine.ErrFormat) {
-				c.broken.What = "of another version"
-				c.broken.Hint = "start the version of clobd that wrote it, or a later one"
-			}
+			c.broken = unreadable(no, err)
 			return false
 		}
 		c.numbers = append(c.numbers, no)
@@ -293,6 +289,15 @@ func (c *chunk) fill(it *pebble.Iterator) bool {
 		}
 	}
 	return true
+}
+
+// unreadable is the Break of a frame that does not decode.
+func unreadable(no uint64, err error) *Break {
+	b := &Break{Frame: no, Key: frameText(no), What: "damaged", Err: err}
+	if errors.Is(err, engine.ErrFormat) {
+		b.What, b.Hint = "of another version", "start the version of clobd that wrote it, or a later one"
+	}
+	return b
 }
 
 // replay checks and replays decoded frames.

@@ -150,8 +150,9 @@ func (m contest) survey() {
 // best is the highest priority of another voter that could lead at once.
 func (m contest) best() (most int) {
 	if found := m.surveyed.Load(); found != nil {
-		for _, w := range *found {
-			if w.well() {
+		voters := m.glimpse().Voters // gateways were asked, too
+		for id, w := range *found {
+			if w.well() && slices.Contains(voters, id) {
 				most = max(most, w.Priority)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/journal/raft"
 )
 
 // TestClocks: a member knows between which bounds the median of the voters' clocks is, and takes
@@ -110,7 +111,9 @@ func TestBetter(t *testing.T) {
 		t.Error("somebody is better although nobody was asked")
 	}
 	m.surveyed.Store(&map[uint64]welcome{2: {Spare: true, Priority: 3}, 3: {Priority: 9},
-		4: {Spare: true, Priority: 8, Unfit: true}, 5: {Spare: true, Full: true, Priority: 7}})
+		4: {Spare: true, Priority: 8, Unfit: true}, 5: {Spare: true, Full: true, Priority: 7},
+		6: {Spare: true, Priority: 9}}) // a gateway
+	m.seen.Store(&glimpse{Standing: raft.Standing{Voters: []uint64{1, 2, 3, 4, 5}}})
 	if got := m.best(); got != 3 {
 		t.Errorf("the best of those that are well has priority %d", got)
 	}

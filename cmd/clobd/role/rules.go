@@ -8,14 +8,13 @@ import (
 )
 
 // knows are the versions of the engine's rules that a program can apply: the oldest and the latest.
-// A program that says nothing is of before there were two.
 type knows [2]uint16
 
 // known are those of this program.
 func known() knows { return knows{engine.Oldest, engine.Version} }
 
-// latest is the last of them.
-func (k knows) latest() uint16 { return cmp.Or(k[1], engine.Oldest) }
+// latest is the last of them. The programs of before said nothing, and knew version 6.
+func (k knows) latest() uint16 { return cmp.Or(k[1], 6) }
 
 // misfit says why a program has no place where a version is in force, "" if it has one.
 func (k knows) misfit(inForce uint16) string {
@@ -33,8 +32,8 @@ func (k knows) misfit(inForce uint16) string {
 // version is the version of the rules in force, as far as this node shows.
 func (a *Common) version() uint16 { return uint16(a.Board.Version.Load()) }
 
-// raising is how many times in a row all members must have known a later version of the rules. A
-// member whose program is replaced may begin with the old one once more.
+// raising is how many times in a row all members must have known a later version of the rules: an
+// operator may start a member with its old program again.
 const raising = 3
 
 // raise counts in how many looks in a row all members, gateways as well, knew a later version of
@@ -61,6 +60,10 @@ func (m contest) raise(agreed int) int {
 	if err == nil {
 		_, err = call.Wait()
 	}
-	m.options.Log.Info("all members know later rules", "version", to, "error", err)
+	if err != nil {
+		m.options.Log.Warn("later rules are not in force yet", "version", to, "error", err)
+	} else {
+		m.options.Log.Info("later rules are in force: all members know them", "version", to)
+	}
 	return 0
 }
