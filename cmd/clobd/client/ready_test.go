@@ -1,6 +1,8 @@
 package client
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -80,9 +82,26 @@ func TestReadyByTLS(t *testing.T) {
 			t.Errorf("%s: %v", admin, err)
 		}
 	}
+	other := Ready{Admin: "0.0.0.0:" + port, TLSCert: write("other", []byte("other"))}
+	if err := other.Run(t.Context()); err != nil {
+		t.Errorf("a file that was renewed and not read: %v", err)
+	}
+	state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{server.Certificate()}}
+	for file, right := range map[string]bool{own: true, other.TLSCert: false} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(pem.EncodeToMemory(&pem.Block{Type: "EC PARAMETERS", Bytes: []byte{1}}), text...)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if trust, err := trusting(file); err != nil || (trust.VerifyConnection(state) == nil) != right {
+			t.Errorf("on another machine, %s: %v", file, err)
+		}
+	}
 	for says, c := range map[string]Ready{
-		"another certificate":     {Admin: "0.0.0.0:" + port, TLSCert: write("other", []byte("other"))},
-		"no such file":            {Admin: "0.0.0.0:" + port, TLSCert: filepath.Join(folder, "none")},
+		"no such file":            {Admin: "https://192.0.2.1:1", TLSCert: filepath.Join(folder, "none")},
 		"answer of status 400":    {Admin: "0.0.0.0:" + port},
 		"server gave HTTP respon": {Admin: plain(t), TLSCert: own},
 	} {
