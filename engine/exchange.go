@@ -87,7 +87,8 @@ func (x *Exchange) Apply(c *Command, seq Sequence, now Time, events []Event) []E
 	return events
 }
 
-// Forget takes the last Sequence back: its Command has changed nothing, and is in no frame.
+// Forget takes the last Sequence back: its Command has changed nothing, and is in no frame. Call it
+// at most once after an Apply.
 func (x *Exchange) Forget() { x.last-- }
 
 func (x *Exchange) operate(c *Command, seq Sequence, events []Event) []Event {

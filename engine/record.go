@@ -1,7 +1,8 @@
 package engine
 
-// Version is the latest version of the rules that this program knows, and Oldest the earliest. Any
-// change of an outcome of Apply makes a new one. Which is in force is a part of the Exchange.
+// Version is the latest version of the rules that this program knows, and Oldest the earliest: it
+// may rise once no journal has to be replayed from its first frame. Any change of an outcome of
+// Apply makes a new one. Which is in force is a part of the Exchange.
 const (
 	Version = 6 + next
 	Oldest  = 6

@@ -4,7 +4,7 @@ import "fmt"
 
 // ApplyFrame replays a decoded frame and compares the Events and the Digest with the recorded ones.
 // An error names the first Sequence that differs; then do not use the Exchange. Frames must follow
-// each other without a gap. A panic of Apply goes on, as an error that names the Sequence.
+// each other without a gap. Where Apply panics it panics with an error that names the Sequence.
 func (x *Exchange) ApplyFrame(f *Frame) error {
 	switch {
 	case f.Engine < Oldest || f.Engine > Version:
