@@ -96,8 +96,10 @@ var (
 )
 
 // Redeem returns what a token from a machine is good for. From then on it is good for the owner of
-// that key only, who may ask again if he has lost the answer.
-func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*Invitation, error) {
+// one key only, who may ask again if he has lost the answer. The key is not looked at, which costs
+// more than all else, for who does not know the token.
+func (b *Invitations) Redeem(from netip.Addr, a *Application, key func() ([32]byte, error)) (
+	*Invitation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -112,7 +114,6 @@ func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*In
 	}
 	i, err := b.find(a, key, now)
 	if err == nil {
-		i.key = key
 		return i, nil
 	}
 	if v == nil {
@@ -127,7 +128,8 @@ func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*In
 }
 
 // find is the invitation behind a token. It takes equally long whatever is wrong with the secret.
-func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invitation, error) {
+func (b *Invitations) find(a *Application, key func() ([32]byte, error), now time.Time) (
+	*Invitation, error) {
 	i, known := b.open[a.No]
 	if !known {
 		i = &Invitation{}
@@ -144,15 +146,20 @@ func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invita
 		return nil, errUnknown
 	case now.After(i.Until):
 		return nil, errExpired
-	case i.key != [32]byte{} && i.key != key:
-		i.tries++
-		return nil, errUsed
-	case i.Name != a.Name || i.Address != a.Address:
-		i.tries++
-		return nil, fmt.Errorf("the token is for %s@%s, not for %s@%s", i.Name, i.Address, a.Name,
-			a.Address)
 	}
-	return i, nil
+	owner, err := key()
+	switch {
+	case err != nil:
+	case i.key != [32]byte{} && i.key != owner:
+		err = errUsed
+	case i.Name != a.Name || i.Address != a.Address:
+		err = fmt.Errorf("the token is for %s@%s, not for %s@%s", i.Name, i.Address, a.Name, a.Address)
+	default:
+		i.key = owner
+		return i, nil
+	}
+	i.tries++
+	return nil, err
 }
 
 // machineOf is what attempts are counted by: a network of IPv6 is one machine, and so are all that

@@ -123,6 +123,38 @@ func (p *patient) heal(ctx context.Context, why error) error {
 	}
 }
 
+const (
+	// stepsDown is how long a leader may lead that has lost its majority, with time to spare.
+	stepsDown = 2 * time.Second
+	// elects is how long the others may then take to elect one without this member.
+	elects = 3 * time.Second
+)
+
+// needed reports whether nobody leads without this member, which takes no part meanwhile. Who needs
+// its vote to lead could not help it to heal.
+func (p *patient) needed(ctx context.Context) bool {
+	defer p.Healing("")
+	p.Healing("old data is damaged; can the others do without this member?")
+	s, err := newHelpers(p)
+	if err != nil {
+		return false // as healing will say
+	}
+	defer s.close()
+	for end, pause := time.Now().Add(stepsDown+elects), stepsDown; ; pause = askPause {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
+		if _, err := s.goal(0); err == nil {
+			return false
+		}
+		if time.Now().After(end) {
+			return true
+		}
+	}
+}
+
 // lonely reports whether this member knows no others.
 func (c *Cluster) lonely() bool { return len(c.Known) < 2 && len(c.Addresses) < 2 }
 
@@ -354,6 +386,7 @@ func (s *helpers) Supply(ctx context.Context, low uint64, omit []journal.Frames)
 
 // supply answers the questions of a member that heals.
 func (m fellow) supply(from uint64, conn net.Conn) {
+	defer m.help.begin(from, conn)()
 	m.options.Log.Info("a member heals its journal with the help of this one", "node", m.called(from))
 	for {
 		var q healQuestion
@@ -382,6 +415,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		if err := papers.Say(conn, &a); err != nil {
 			return
 		}
+		time.Sleep(helpPause)
 	}
 }
 
@@ -414,21 +448,35 @@ func (m *Together) Damaged(part string, why error) {
 	if err := NoteDamage(m.options.Data, part, why); err != nil {
 		m.options.Log.Error("the next start does not know of the damage", "error", err)
 	}
-	go func() {
-		for !m.isClosing() {
-			if (fellow{m}).dispensable() {
-				m.options.Failed(part, why)
-				return
-			}
-			select {
-			case <-time.After(healPause):
-			case <-m.closing:
-			}
-		}
-	}()
+	go fellow{m}.makeAnew(part, why)
 }
 
-// dispensable reports whether a majority votes and answers without this member.
+// recall goes on with damage that an earlier process has noted, and that did not keep this one from
+// starting.
+func (m fellow) recall() {
+	why := Noted(m.options.Data, JournalPart)
+	if why != nil && !m.cluster.lonely() && m.damaged.CompareAndSwap(false, true) {
+		go m.makeAnew(JournalPart, why)
+	}
+}
+
+// makeAnew lets the node start again, and make a part anew, as soon as the others can do without.
+func (m fellow) makeAnew(part string, why error) {
+	for !m.isClosing() {
+		if m.dispensable() {
+			m.options.Failed(part, why)
+			return
+		}
+		select {
+		case <-time.After(healPause):
+		case <-m.closing:
+		}
+	}
+}
+
+// dispensable reports whether a majority votes and answers without this member. Of several that are
+// damaged the one with the lowest id makes its data anew first: all at once would wait for each
+// other.
 func (m fellow) dispensable() bool {
 	m.look()
 	s := m.glimpse()
@@ -440,7 +488,10 @@ func (m fellow) dispensable() bool {
 		if v == m.cluster.ID {
 			continue
 		}
-		if _, err := m.ask(v); err == nil {
+		w, err := m.ask(v)
+		if err == nil && w.Damaged && v < m.cluster.ID {
+			return false
+		} else if err == nil {
 			well++
 		}
 	}

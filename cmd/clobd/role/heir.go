@@ -2,6 +2,7 @@ package role
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +14,10 @@ import (
 
 // heir is the voter that should lead if this member does not: of those that are well the one with
 // the highest priority, and then with most of the log. Who is well has its spare Exchange, room on
-// its disk, and a clock that is right. If nobody is, well is false.
-func (m fellow) heir() (id uint64, well bool) {
+// its disk, and a clock that is right. If nobody is, well is false. Those that are unfit would not
+// take over at all.
+func (m fellow) heir() (id uint64, well bool, unfit map[uint64]bool) {
+	unfit = map[uint64]bool{}
 	var voters []uint64
 	match, last := map[uint64]uint64{}, uint64(0)
 	_ = m.peer.Ask(func(c *raft.Core) {
@@ -31,10 +34,11 @@ func (m fellow) heir() (id uint64, well bool) {
 			continue // one that lacks much would not have it before the hand-over is given up
 		}
 		asked.Go(func() {
-			if w, err := m.ask(v); err == nil && w.well() {
-				mutex.Lock()
+			w, err := m.ask(v)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if unfit[v] = err == nil && w.Unfit; err == nil && w.well() {
 				good = append(good, contender{v, w.Priority, match[v]})
-				mutex.Unlock()
 			}
 		})
 	}
@@ -49,10 +53,11 @@ func (m fellow) heir() (id uint64, well bool) {
 	}
 	mutex.Lock()
 	defer mutex.Unlock()
+	unfit = maps.Clone(unfit) // the late ones may still write theirs
 	if len(good) == 0 {
-		return 0, false
+		return 0, false, unfit
 	}
-	return slices.MaxFunc(good, better).id, true
+	return slices.MaxFunc(good, better).id, true, unfit
 }
 
 // passGap is the pause between two attempts to let somebody else lead.
@@ -62,7 +67,7 @@ const passGap = 500 * time.Millisecond
 // nothing is written meanwhile. If none is well this member waits for its own.
 func (m fellow) passOn(l *raft.Lead, ended func() bool) {
 	for !ended() && !m.spare.isReady(l.Head.Frame) {
-		if to, well := m.heir(); well {
+		if to, well, _ := m.heir(); well {
 			m.options.Log.Info("another node may lead at once, this one not yet", "node", m.called(to))
 			_ = m.peer.Ask(func(c *raft.Core) { c.Transfer(to) })
 		}

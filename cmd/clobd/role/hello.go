@@ -34,9 +34,10 @@ type welcome struct {
 	Refused  string          `json:"refused,omitempty"` // why it wants no more
 	Removed  bool            `json:"removed,omitempty"` // because the other one was removed
 	Leads    bool            `json:"leads,omitempty"`
-	Spare    bool            `json:"spare,omitempty"` // it could lead at once
-	Full     bool            `json:"full,omitempty"`  // its disk is
-	Unfit    bool            `json:"unfit,omitempty"` // it is not to lead
+	Spare    bool            `json:"spare,omitempty"`   // it could lead at once
+	Full     bool            `json:"full,omitempty"`    // its disk is
+	Unfit    bool            `json:"unfit,omitempty"`   // it is not to lead
+	Damaged  bool            `json:"damaged,omitempty"` // it waits until others can do without it
 	Priority int             `json:"priority"`
 	Clock    int64           `json:"clock"`    // what it shows, in microseconds
 	Sequence engine.Sequence `json:"sequence"` // that it shows
@@ -103,9 +104,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 		return false
 	}
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
-		Unfit: m.unled.Load(), Priority: m.cluster.Priority, Clock: m.cluster.now().UnixMicro(),
-		Sequence: m.Board.Sequence(), Refused: differences(m.called(from), h.Settings,
-			m.cluster.Name, m.cluster.Settings())}
+		Unfit: m.unled.Load(), Damaged: m.damaged.Load(), Priority: m.cluster.Priority,
+		Clock: m.cluster.now().UnixMicro(), Sequence: m.Board.Sequence(),
+		Refused: differences(m.called(from), h.Settings, m.cluster.Name, m.cluster.Settings())}
 	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {
 		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
 	}

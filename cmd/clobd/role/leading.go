@@ -214,17 +214,18 @@ func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
 // handTime is how long a hand-over may take before this member goes on leading.
 const handTime = 2 * time.Second
 
-// successor waits for a voter that can lead. The Core forgets once in an election timeout whom it
-// has heard, until they answer the next heartbeat: that there is none at one instant says nothing.
-func (m *Together) successor(ctx context.Context) (id uint64, err error) {
+// successor waits for a voter that can lead, and is not known to be unfit. The Core forgets once in
+// an election timeout whom it has heard, until they answer the next heartbeat: that there is none at
+// one instant says nothing.
+func (m *Together) successor(ctx context.Context, unfit map[uint64]bool) (id uint64, err error) {
 	for {
-		if err := m.peer.Ask(func(c *raft.Core) { id = c.Successor() }); err != nil || id != 0 {
+		if err := m.peer.Ask(func(c *raft.Core) { id = c.Successor(unfit) }); err != nil || id != 0 {
 			return id, err
 		}
 		select {
 		case <-time.After(glance):
 		case <-ctx.Done():
-			return 0, errors.New("no other voter can be reached")
+			return 0, errors.New("no other voter that may lead can be reached")
 		}
 	}
 }
@@ -242,12 +243,12 @@ func (m *Together) stepDown(ctx context.Context, needsWell bool) error {
 	if writer == nil {
 		return errors.New("this node does not lead")
 	}
-	to, well := fellow{m}.heir()
+	to, well, unfit := fellow{m}.heir()
 	if !well && needsWell {
 		return errors.New("no other voter is well")
 	} else if !well {
 		var err error
-		if to, err = m.successor(ctx); err != nil {
+		if to, err = m.successor(ctx, unfit); err != nil {
 			return err
 		}
 	}

@@ -86,6 +86,7 @@ type Together struct {
 	goal         engine.Sequence              // shown, nothing of before is missing; 0: unknown
 	questions    questions
 	clocks       clocks                             // of the others
+	help         help                               // for those that heal
 	surveyed     atomic.Pointer[map[uint64]welcome] // how the other voters were lately
 	unled        atomic.Bool                        // this voter is not to lead
 	removal      atomic.Pointer[string]             // who says that it was removed; nil: nobody
@@ -228,6 +229,7 @@ func (m *Together) Start() error {
 	m.joined.Go(fellow{m}.watchDisk)
 	m.joined.Go(fellow{m}.expelled)
 	m.joined.Go(contest{fellow{m}}.compare)
+	fellow{m}.recall()
 	return nil
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	Data  string     // the node's folder, with the journal in it
 	Async bool       // acknowledge before the sync: for measuring only
 	Claim disk.Claim // of the folder
+	// InVain says that the start before this one found damage in its way.
+	InVain bool
 	// Witnesses are those in the folder who know how far the journal went.
 	Witnesses func() []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
@@ -117,7 +119,7 @@ type Common struct {
 // Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
 // returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
 // ends, the error is that of ctx, and nothing was written. A member whose journal is damaged heals
-// it first.
+// it first, unless the others need it and the damage is not in the way.
 func Recover(ctx context.Context, o Options) (*Role, error) {
 	if o.Cluster == nil {
 		return open(ctx, o)
@@ -128,6 +130,11 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	if why != nil && o.Cluster.lonely() {
 		o.Log.Error("old data is damaged, and this member knows no others that have it",
 			"damage", plainly(why))
+		why = nil
+	}
+	if why != nil && !o.InVain && p.needed(ctx) {
+		o.Log.Warn("old data is damaged, and nobody leads without this member: it serves as before until "+
+			"the others can do without it", "damage", plainly(why))
 		why = nil
 	}
 	if why == nil {
