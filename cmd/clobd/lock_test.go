@@ -80,24 +80,24 @@ func TestLockTaken(t *testing.T) {
 
 // TestLockOfANewFolder: of two nodes that begin in one empty folder at once, one is refused.
 func TestLockOfANewFolder(t *testing.T) {
-	p := newProcess(t, buildNode(t), t.TempDir())
-	first, second := *p, *p
-	second.listen, second.admin = freeAddress(t), freeAddress(t)
-	second.log.file = filepath.Join(t.TempDir(), "log")
+	first := newProcess(t, buildNode(t), t.TempDir())
+	second := newProcess(t, first.binary, t.TempDir())
+	second.data = first.data
 	first.launch(t)
 	second.launch(t)
 	var loser, winner *process
 	select {
 	case <-first.ended:
-		loser, winner = &first, &second
+		loser, winner = first, second
 	case <-second.ended:
-		loser, winner = &second, &first
+		loser, winner = second, first
 	case <-time.After(patience):
 		t.Error("both serve one folder")
 		first.kill(t)
 		second.kill(t)
 		return
 	}
+	loser.cmd = nil
 	defer winner.kill(t)
 	if log := loser.log.String(); !strings.Contains(log, "is in use by") {
 		t.Errorf("the second ends with\n%s", log)

@@ -283,8 +283,9 @@ func (n *node) watchSpace(context.Context) (err error) {
 func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
-		Claim: n.claim, InVain: n.inVain, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
-		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
+		InVain: n.inVain, Claim: n.claim,
+		Witnesses: func() []journal.Witness { return witnesses(n.Data) },
+		Commands:  n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Full:     func() bool { return n.space.Status().State == disk.Full },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,

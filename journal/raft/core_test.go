@@ -176,12 +176,6 @@ func TestForget(t *testing.T) {
 			t.Errorf("member %d: %+v", id, v)
 		}
 	}
-	if to := s.cores[2].Successor(nil); to != 3 {
-		t.Errorf("the successor would be %d", to)
-	}
-	if to := s.cores[2].Successor(map[uint64]bool{3: true}); to == 3 {
-		t.Error("the successor would be one that is unfit")
-	}
 }
 
 // TestOldEntries: what a member that is behind needs, and is in memory no more, is read apart from

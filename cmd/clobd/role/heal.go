@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 	JournalPart   = "journal"
 	IndexPart     = "index"
 	damagedSuffix = ".damaged"
+	foundBefore   = "found before: "
 )
 
 // NoteDamage makes the next start make a part anew.
@@ -36,7 +38,7 @@ func NoteDamage(data, part string, why error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, why)
+	_, err = fmt.Fprintln(f, strings.TrimPrefix(why.Error(), foundBefore))
 	err = errors.Join(err, f.Sync(), f.Close())
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), data))
 }
@@ -47,7 +49,7 @@ func Noted(data, part string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("found before: %.400s", text), err)
+	return errors.Join(fmt.Errorf(foundBefore+"%.400s", text), err)
 }
 
 // Renewed forgets what was noted of a part: it is good again.
@@ -124,35 +126,29 @@ func (p *patient) heal(ctx context.Context, why error) error {
 }
 
 const (
-	// stepsDown is how long a leader may lead that has lost its majority, with time to spare.
+	// stepsDown is how long a leader may lead that has lost its majority, with time to spare, and
+	// elects how long the others may then take to elect one without this member.
 	stepsDown = 2 * time.Second
-	// elects is how long the others may then take to elect one without this member.
-	elects = 3 * time.Second
+	elects    = 3 * time.Second
 )
 
 // needed reports whether nobody leads without this member, which takes no part meanwhile. Who needs
 // its vote to lead could not help it to heal.
 func (p *patient) needed(ctx context.Context) bool {
-	defer p.Healing("")
-	p.Healing("old data is damaged; can the others do without this member?")
 	s, err := newHelpers(p)
 	if err != nil {
 		return false // as healing will say
 	}
+	defer p.Healing("")
 	defer s.close()
-	for end, pause := time.Now().Add(stepsDown+elects), stepsDown; ; pause = askPause {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return false
-		}
-		if _, err := s.goal(0); err == nil {
-			return false
-		}
-		if time.Now().After(end) {
-			return true
-		}
+	select {
+	case <-time.After(stepsDown):
+	case <-ctx.Done():
 	}
+	ctx, cancel := context.WithTimeout(ctx, elects)
+	defer cancel()
+	_, err = s.Goal(ctx, 0)
+	return err != nil
 }
 
 // lonely reports whether this member knows no others.
@@ -258,6 +254,8 @@ const (
 	askPause = 200 * time.Millisecond
 	// askSay is the time between two lines of the log about that.
 	askSay = 10 * time.Second
+	// helpPause is the pause after each answer: one costs much, and who needs none may ask for ever.
+	helpPause = 20 * time.Millisecond
 	// lateCommit is how long the end of a leader's log may wait for its commit.
 	lateCommit = 5 * time.Second
 )
@@ -386,7 +384,9 @@ func (s *helpers) Supply(ctx context.Context, low uint64, omit []journal.Frames)
 
 // supply answers the questions of a member that heals.
 func (m fellow) supply(from uint64, conn net.Conn) {
-	defer m.help.begin(from, conn)()
+	if before, is := m.helped.Swap(from, conn); is { // one at a time
+		_ = before.(net.Conn).Close()
+	}
 	m.options.Log.Info("a member heals its journal with the help of this one", "node", m.called(from))
 	for {
 		var q healQuestion
@@ -448,30 +448,18 @@ func (m *Together) Damaged(part string, why error) {
 	if err := NoteDamage(m.options.Data, part, why); err != nil {
 		m.options.Log.Error("the next start does not know of the damage", "error", err)
 	}
-	go fellow{m}.makeAnew(part, why)
-}
-
-// recall goes on with damage that an earlier process has noted, and that did not keep this one from
-// starting.
-func (m fellow) recall() {
-	why := Noted(m.options.Data, JournalPart)
-	if why != nil && !m.cluster.lonely() && m.damaged.CompareAndSwap(false, true) {
-		go m.makeAnew(JournalPart, why)
-	}
-}
-
-// makeAnew lets the node start again, and make a part anew, as soon as the others can do without.
-func (m fellow) makeAnew(part string, why error) {
-	for !m.isClosing() {
-		if m.dispensable() {
-			m.options.Failed(part, why)
-			return
+	go func() {
+		for !m.isClosing() {
+			if (fellow{m}).dispensable() {
+				m.options.Failed(part, why)
+				return
+			}
+			select {
+			case <-time.After(healPause):
+			case <-m.closing:
+			}
 		}
-		select {
-		case <-time.After(healPause):
-		case <-m.closing:
-		}
-	}
+	}()
 }
 
 // dispensable reports whether a majority votes and answers without this member. Of several that are
@@ -483,17 +471,11 @@ func (m fellow) dispensable() bool {
 	if !slices.Contains(s.Voters, m.cluster.ID) {
 		return s.Leader != 0
 	}
-	well := 0
-	for _, v := range s.Voters {
-		if v == m.cluster.ID {
-			continue
-		}
-		w, err := m.ask(v)
-		if err == nil && w.Damaged && v < m.cluster.ID {
+	answers := canvass(m, s.Voters, 2*greetTime)
+	for id, w := range answers {
+		if w.Damaged && id < m.cluster.ID {
 			return false
-		} else if err == nil {
-			well++
 		}
 	}
-	return s.Leader != 0 && well > len(s.Voters)/2
+	return s.Leader != 0 && len(answers) > len(s.Voters)/2
 }

@@ -2,9 +2,7 @@ package role
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"clobd/engine"
@@ -12,52 +10,32 @@ import (
 	"clobd/journal/raft"
 )
 
-// heir is the voter that should lead if this member does not: of those that are well the one with
-// the highest priority, and then with most of the log. Who is well has its spare Exchange, room on
-// its disk, and a clock that is right. If nobody is, well is false. Those that are unfit would not
-// take over at all.
-func (m fellow) heir() (id uint64, well bool, unfit map[uint64]bool) {
-	unfit = map[uint64]bool{}
-	var voters []uint64
-	match, last := map[uint64]uint64{}, uint64(0)
+// heir is the voter that should lead if this member does not: of those that answer, and would take
+// over, one that is well, with the highest priority, and then with most of the log. Who is well has
+// its spare Exchange, room on its disk, and a clock that is right. 0: there is none.
+func (m fellow) heir() (id uint64, well bool) {
+	var ids []uint64
+	match := map[uint64]uint64{}
 	_ = m.peer.Ask(func(c *raft.Core) {
-		voters, last = c.Standing().Voters, c.Match(m.cluster.ID)
-		for _, v := range voters {
-			match[v] = c.Match(v)
+		last := c.Match(m.cluster.ID)
+		for _, v := range c.Standing().Voters {
+			// One that lacks much would not have it before the hand-over is given up.
+			if match[v] = c.Match(v); match[v] > 0 && match[v]+mostBehind >= last {
+				ids = append(ids, v)
+			}
 		}
 	})
-	var mutex sync.Mutex
-	var good []contender
-	var asked sync.WaitGroup
-	for _, v := range voters {
-		if v == m.cluster.ID || match[v] == 0 || match[v]+mostBehind < last {
-			continue // one that lacks much would not have it before the hand-over is given up
+	var all []contender
+	for id, w := range canvass(m, ids, greetTime) {
+		if !w.Unfit {
+			all = append(all, contender{id, w.well(), w.Priority, match[id]})
 		}
-		asked.Go(func() {
-			w, err := m.ask(v)
-			mutex.Lock()
-			defer mutex.Unlock()
-			if unfit[v] = err == nil && w.Unfit; err == nil && w.well() {
-				good = append(good, contender{v, w.Priority, match[v]})
-			}
-		})
 	}
-	all := make(chan struct{})
-	go func() {
-		asked.Wait()
-		close(all)
-	}()
-	select {
-	case <-all:
-	case <-time.After(greetTime): // a voter that does not answer is not well
+	if len(all) == 0 {
+		return 0, false
 	}
-	mutex.Lock()
-	defer mutex.Unlock()
-	unfit = maps.Clone(unfit) // the late ones may still write theirs
-	if len(good) == 0 {
-		return 0, false, unfit
-	}
-	return slices.MaxFunc(good, better).id, true, unfit
+	best := slices.MaxFunc(all, better)
+	return best.id, best.well
 }
 
 // passGap is the pause between two attempts to let somebody else lead.
@@ -67,7 +45,7 @@ const passGap = 500 * time.Millisecond
 // nothing is written meanwhile. If none is well this member waits for its own.
 func (m fellow) passOn(l *raft.Lead, ended func() bool) {
 	for !ended() && !m.spare.isReady(l.Head.Frame) {
-		if to, well, _ := m.heir(); well {
+		if to, well := m.heir(); well {
 			m.options.Log.Info("another node may lead at once, this one not yet", "node", m.called(to))
 			_ = m.peer.Ask(func(c *raft.Core) { c.Transfer(to) })
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"clobd/cmd/clobd/papers"
@@ -94,6 +95,42 @@ func (m fellow) ask(to uint64) (w welcome, err error) {
 	return m.greet(conn, to, true)
 }
 
+// canvass asks other members how they are, and returns the answers that come in time.
+func canvass(m fellow, ids []uint64, limit time.Duration) map[uint64]welcome {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	found := map[uint64]welcome{}
+	for _, id := range ids {
+		if id == m.cluster.ID {
+			continue
+		}
+		asked.Go(func() {
+			if w, err := m.ask(id); err == nil {
+				mu.Lock()
+				found[id] = w
+				mu.Unlock()
+			}
+		})
+	}
+	within(&asked, limit)
+	mu.Lock()
+	defer mu.Unlock()
+	return maps.Clone(found) // the late ones go on
+}
+
+// within waits for a group, no longer than a limit.
+func within(group *sync.WaitGroup, limit time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
 // answer answers the hello of another member, and reports whether Commands follow.
 func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	var h hello
@@ -124,12 +161,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 
 // differences says what two members are set to that should be equal; "" if all is.
 func differences(a string, ofA map[string]string, b string, ofB map[string]string) string {
-	names := map[string]bool{}
-	for _, m := range []map[string]string{ofA, ofB} {
-		for name := range m {
-			names[name] = true
-		}
-	}
+	names := map[string]string{}
+	maps.Copy(names, ofA)
+	maps.Copy(names, ofB)
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if ofA[name] != ofB[name] {

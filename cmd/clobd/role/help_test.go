@@ -1,38 +1,41 @@
 package role
 
 import (
+	"log/slog"
 	"net"
 	"testing"
 	"time"
 )
 
-// TestHelp: a member is answered over its newest connection, and over no other one at the same
-// time; other members do not wait for it.
+// TestHelp: a member that heals is answered over its newest connection only.
 func TestHelp(t *testing.T) {
-	var h help
-	pipe := func() (near, far net.Conn) {
-		near, far = net.Pipe()
+	m := newJudge(t)
+	m.options.Log, m.names = slog.New(slog.DiscardHandler), map[uint64]Node{}
+	helps := func(id uint64) (asks net.Conn, ended chan struct{}) {
+		near, far := net.Pipe()
 		t.Cleanup(func() { near.Close(); far.Close() })
-		return near, far
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			m.supply(id, near)
+		}()
+		for is := false; !is; time.Sleep(time.Millisecond) {
+			now, _ := m.helped.Load(id)
+			is = now == near
+		}
+		return far, ended
 	}
-	first, asks := pipe()
-	end := h.begin(2, first)
-	other, _ := pipe()
-	h.begin(3, other)()
-	second, _ := pipe()
-	begun := make(chan func())
-	go func() { begun <- h.begin(2, second) }()
-	if _, err := asks.Read(make([]byte, 1)); err == nil {
-		t.Error("the connection before is still there")
-	}
+	_, first := helps(2)
+	_, other := helps(3)
+	asks, second := helps(2)
+	<-first
 	select {
-	case <-begun:
-		t.Error("answered twice at the same time")
-	case <-time.After(20 * time.Millisecond):
+	case <-other:
+		t.Error("another member's connection ends")
+	case <-second:
+		t.Error("the newest connection ends")
+	default:
 	}
-	end()
-	(<-begun)()
-	if err := second.SetDeadline(time.Now()); err != nil {
-		t.Error(err)
-	}
+	asks.Close()
+	<-second
 }

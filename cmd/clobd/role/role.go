@@ -25,11 +25,10 @@ import (
 
 // Options are what a role is told by the node that plays it. All but Cluster are required.
 type Options struct {
-	Data  string     // the node's folder, with the journal in it
-	Async bool       // acknowledge before the sync: for measuring only
-	Claim disk.Claim // of the folder
-	// InVain says that the start before this one found damage in its way.
-	InVain bool
+	Data   string     // the node's folder, with the journal in it
+	Async  bool       // acknowledge before the sync: for measuring only
+	Claim  disk.Claim // of the folder
+	InVain bool       // the start before this one found damage in its way
 	// Witnesses are those in the folder who know how far the journal went.
 	Witnesses func() []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
@@ -133,8 +132,7 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 		why = nil
 	}
 	if why != nil && !o.InVain && p.needed(ctx) {
-		o.Log.Warn("old data is damaged, and nobody leads without this member: it serves as before until "+
-			"the others can do without it", "damage", plainly(why))
+		o.Log.Warn("old data is damaged, and nobody leads without this member", "damage", plainly(why))
 		why = nil
 	}
 	if why == nil {
