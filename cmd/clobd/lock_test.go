@@ -80,9 +80,8 @@ func TestLockTaken(t *testing.T) {
 
 // TestLockOfANewFolder: of two nodes that begin in one empty folder at once, one is refused.
 func TestLockOfANewFolder(t *testing.T) {
-	first := newProcess(t, buildNode(t), t.TempDir())
-	second := newProcess(t, first.binary, t.TempDir())
-	second.data = first.data
+	binary, folder := buildNode(t), t.TempDir()
+	first, second := newProcess(t, binary, folder), newProcess(t, binary, folder)
 	first.launch(t)
 	second.launch(t)
 	var loser, winner *process
@@ -92,13 +91,9 @@ func TestLockOfANewFolder(t *testing.T) {
 	case <-second.ended:
 		loser, winner = second, first
 	case <-time.After(patience):
-		t.Error("both serve one folder")
-		first.kill(t)
-		second.kill(t)
-		return
+		t.Fatal("both serve one folder")
 	}
-	loser.cmd = nil
-	defer winner.kill(t)
+	loser.cmd = nil // nothing is left to be killed
 	if log := loser.log.String(); !strings.Contains(log, "is in use by") {
 		t.Errorf("the second ends with\n%s", log)
 	}
