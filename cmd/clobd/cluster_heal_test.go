@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"clobd/cmd/clobd/client"
+	"clobd/cmd/clobd/role"
 	"clobd/scripts/setting"
 )
 
@@ -115,6 +116,53 @@ func TestClusterHeals(t *testing.T) {
 	}
 	g.launch(t)
 	f.restored(t, g, `"own":0`)
+	f.agree(t)
+	if f.check(t); t.Failed() {
+		t.Log(f.logs())
+	}
+}
+
+// TestClusterHealsLater: two voters of three that know of damage which is not in their way serve
+// until the others can do without them, and then heal, one after the other.
+func TestClusterHealsLater(t *testing.T) {
+	setting.Full(t, "TestClusterHeals stays")
+	f := newFleet(t, 1)
+	leader, x := f.agree(t), f.traders["g"][0]
+	var damaged []*process
+	for _, name := range []string{"a", "b", "c"} {
+		if p := f.nodes[name]; name != leader {
+			p.kill(t)
+			if err := role.NoteDamage(p.data, role.JournalPart, errors.New("a scrub")); err != nil {
+				t.Fatal(err)
+			}
+			damaged = append(damaged, p)
+		}
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if s, err := standing(f.nodes[leader]); err == nil && s.Leader == "" {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%s still leads: %+v %v", leader, s, err)
+		}
+	}
+	for _, p := range damaged {
+		p.launch(t)
+	}
+	for _, p := range damaged {
+		p.await(t)
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		i := x.draw(t)
+		x.sent = append(x.sent, i)
+		if status, text, err := x.post(i); err == nil && status == http.StatusOK {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("%d %s %v\n%s", status, text, err, f.logs())
+		}
+	}
+	for _, p := range damaged {
+		f.restored(t, p, "nobody leads without this member")
+	}
 	f.agree(t)
 	if f.check(t); t.Failed() {
 		t.Log(f.logs())

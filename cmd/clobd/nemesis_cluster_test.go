@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"clobd/cmd/clobd/client"
 	"clobd/scripts/setting"
 )
 
@@ -203,5 +204,21 @@ func TestClusterPriority(t *testing.T) {
 	led("b")
 	f.nodes["c"].start(t)
 	led("c")
+	f.nodes["b"].kill(t) // a alone would not take over: writes do not stop to find that out
+	c := f.nodes["c"]
+	o := client.Operator{Admin: c.admin, Data: c.data}
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		_, err := o.Post("/admin/cluster/step-down", map[string]string{}, time.Minute)
+		if err != nil && strings.Contains(err.Error(), "no other voter that may lead") {
+			break
+		}
+		if err == nil || time.Now().After(end) {
+			t.Fatalf("a step-down: %v\n%s", err, f.logs())
+		}
+	}
+	if s, err := standing(c); err != nil || s.Leader != "c" {
+		t.Errorf("%+v %v", s, err)
+	}
+	f.nodes["b"].start(t)
 	f.check(t)
 }

@@ -57,6 +57,7 @@ type node struct {
 	values   *gamma.Values
 	cluster  *role.Cluster // nil: the node is alone
 	led      chan struct{} // has a token when this node has begun to lead
+	inVain   bool          // the start before this one found damage in its way
 	role     *role.Role
 	index    *history.Index
 	remade   atomic.Bool            // the index has failed, and is made anew when it is opened again
@@ -98,7 +99,7 @@ func runNode(ctx context.Context, s *settings) error {
 	for inVain := 0; ; {
 		n := &node{settings: s, metrics: prometheus.NewRegistry(), again: again, reread: reread,
 			doorMetrics: prometheus.NewRegistry(), failed: make(chan error, 8),
-			led: make(chan struct{}, 1)}
+			led: make(chan struct{}, 1), inVain: inVain > 0}
 		n.watches = newStopwatches(n.metrics)
 		err := n.run(ctx)
 		switch {
@@ -282,8 +283,9 @@ func (n *node) watchSpace(context.Context) (err error) {
 func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
-		Claim: n.claim, Witnesses: func() []journal.Witness { return witnesses(n.Data) },
-		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
+		InVain: n.inVain, Claim: n.claim,
+		Witnesses: func() []journal.Witness { return witnesses(n.Data) },
+		Commands:  n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Full:     func() bool { return n.space.Status().State == disk.Full },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,

@@ -556,17 +556,6 @@ func highestOf(conf *pb.ConfState, removed map[uint64]bool) (highest uint64) {
 	return highest
 }
 
-// Successor is the voter that has most of the log, and has been heard of lately; 0: there is none.
-func (c *Core) Successor() (best uint64) {
-	most := uint64(0)
-	for id, p := range c.raw.Status().Progress {
-		if id != c.ID && !p.IsLearner && p.RecentActive && (best == 0 || p.Match > most) {
-			best, most = id, p.Match
-		}
-	}
-	return best
-}
-
 // known is the leader, 0 if none is known, and the term.
 func (c *Core) known() [2]uint64 { return [2]uint64{c.leads, c.term} }
 

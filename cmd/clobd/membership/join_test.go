@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -71,10 +72,12 @@ func (p *porter) hear(c net.Conn) {
 }
 
 func (p *porter) answer(c net.Conn, a *papers.Application) *papers.Admission {
-	request, key, err := papers.ReadRequest(a.Request)
-	if err == nil {
-		_, err = p.book.Redeem(c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), a, key)
-	}
+	var request *x509.CertificateRequest
+	_, err := p.book.Redeem(c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr(), a,
+		func() (key [32]byte, err error) {
+			request, key, err = papers.ReadRequest(a.Request)
+			return key, err
+		})
 	if err != nil {
 		return &papers.Admission{Refused: err.Error()}
 	}

@@ -96,11 +96,13 @@ var (
 	errTried   = errors.New("the token was tried in vain too often")
 )
 
-// Redeem returns the Invitation of the token in an Application that came from a machine. key is the
-// SHA-256 of the public key in the Application. From the first success on the token is bound to
-// that key, whose owner may ask again if the answer was lost. The error is ErrOften, or says why
-// the token is not good.
-func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*Invitation, error) {
+// Redeem returns the Invitation of the token in an Application that came from a machine. From the
+// first success on the token is bound to one key, whose owner may ask again if the answer was lost.
+// key returns the SHA-256 of the public key in the Application; Redeem calls it, which costs more
+// than all else, only if the token is right. The error is ErrOften, or says why the token is not
+// good.
+func (b *Invitations) Redeem(from netip.Addr, a *Application, key func() ([32]byte, error)) (
+	*Invitation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
@@ -115,7 +117,6 @@ func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*In
 	}
 	i, err := b.find(a, key, now)
 	if err == nil {
-		i.key = key
 		return i, nil
 	}
 	if v == nil {
@@ -130,7 +131,8 @@ func (b *Invitations) Redeem(from netip.Addr, a *Application, key [32]byte) (*In
 }
 
 // find returns the Invitation of a token. The time that it takes says nothing about the secret.
-func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invitation, error) {
+func (b *Invitations) find(a *Application, key func() ([32]byte, error), now time.Time) (
+	*Invitation, error) {
 	i, known := b.open[a.No]
 	if !known {
 		i = &Invitation{}
@@ -147,15 +149,20 @@ func (b *Invitations) find(a *Application, key [32]byte, now time.Time) (*Invita
 		return nil, errUnknown
 	case now.After(i.Until):
 		return nil, errExpired
-	case i.key != [32]byte{} && i.key != key:
-		i.tries++
-		return nil, errUsed
-	case i.Name != a.Name || i.Address != a.Address:
-		i.tries++
-		return nil, fmt.Errorf("the token is for %s@%s, not for %s@%s", i.Name, i.Address, a.Name,
-			a.Address)
 	}
-	return i, nil
+	owner, err := key()
+	switch {
+	case err != nil:
+	case i.key != [32]byte{} && i.key != owner:
+		err = errUsed
+	case i.Name != a.Name || i.Address != a.Address:
+		err = fmt.Errorf("the token is for %s@%s, not for %s@%s", i.Name, i.Address, a.Name, a.Address)
+	default:
+		i.key = owner
+		return i, nil
+	}
+	i.tries++
+	return nil, err
 }
 
 // machineOf returns the addresses that count as one machine: one address of IPv4, a /64 of IPv6, or

@@ -37,8 +37,13 @@ func (d *porch) invite(name string) *Token {
 func (d *porch) redeem(token *Token, name string, key byte) error {
 	machine := netip.AddrFrom4([4]byte{10, 0, 0, key})
 	_, err := d.book.Redeem(machine, &Application{No: token.No, Secret: token.Secret, Name: name,
-		Address: name + ":1"}, [32]byte{key})
+		Address: name + ":1"}, keyOf(key))
 	return err
+}
+
+// keyOf is the key of a request.
+func keyOf(key byte) func() ([32]byte, error) {
+	return func() ([32]byte, error) { return [32]byte{key}, nil }
 }
 
 // TestToken: a token comes through as it is, and not if a letter of it is another one.
@@ -132,7 +137,7 @@ func TestInvitationBounds(t *testing.T) {
 		return netip.AddrFrom4(b)
 	}
 	ask := func(from netip.Addr) error {
-		_, err := d.book.Redeem(from, &Application{No: wrong.No}, [32]byte{1})
+		_, err := d.book.Redeem(from, &Application{No: wrong.No}, keyOf(1))
 		return err
 	}
 	for range mostWrong {
@@ -172,5 +177,35 @@ func TestInvitationBounds(t *testing.T) {
 	d.invite("more") // the old ones are forgotten
 	if len(d.book.open) != 1 {
 		t.Errorf("%d invitations", len(d.book.open))
+	}
+}
+
+// TestRequestUnread: what somebody wants signed is looked at only if he knows the token. Who
+// knows the token and asks for nonsense has used up a try.
+func TestRequestUnread(t *testing.T) {
+	d := newPorch(t)
+	token, looks := d.invite("d"), 0
+	malformed := errors.New("malformed")
+	redeem := func(token *Token) error {
+		_, err := d.book.Redeem(netip.AddrFrom4([4]byte{10, 0, 0, byte(looks + 1)}),
+			&Application{No: token.No, Secret: token.Secret, Name: "d", Address: "d:1"},
+			func() ([32]byte, error) { looks++; return [32]byte{}, malformed })
+		return err
+	}
+	wrong, other := *token, *token
+	wrong.Secret[0]++
+	other.No[0]++
+	for _, stranger := range []*Token{&wrong, &other} {
+		if err := redeem(stranger); !errors.Is(err, errUnknown) || looks != 0 {
+			t.Errorf("%v, %d looks", err, looks)
+		}
+	}
+	for range mostTries - 1 {
+		if err := redeem(token); !errors.Is(err, malformed) {
+			t.Error(err)
+		}
+	}
+	if err := redeem(token); !errors.Is(err, errTried) || looks != mostTries-1 {
+		t.Errorf("%v, %d looks", err, looks)
 	}
 }

@@ -124,26 +124,11 @@ func (m contest) compare() {
 
 // survey asks all other voters how they are, and if this member leads the gateways, too.
 func (m contest) survey() {
-	var asked sync.WaitGroup
-	found := make(map[uint64]welcome)
-	var mu sync.Mutex
 	members := m.glimpse().Voters
 	if m.Leads() {
 		members = slices.Concat(members, m.glimpse().Learners)
 	}
-	for _, id := range members {
-		if id == m.cluster.ID {
-			continue
-		}
-		asked.Go(func() {
-			if w, err := m.ask(id); err == nil {
-				mu.Lock()
-				found[id] = w
-				mu.Unlock()
-			}
-		})
-	}
-	asked.Wait() // each ends by itself, in the time of a connection and a greeting
+	found := canvass(m.fellow, members, 2*greetTime)
 	m.surveyed.Store(&found)
 }
 
@@ -163,15 +148,21 @@ func (m contest) best() (most int) {
 // well reports whether a voter could lead at once.
 func (w *welcome) well() bool { return w.Spare && !w.Full && !w.Unfit }
 
-// better orders voters that are well by who should lead: the priority counts first, then how much
-// of the log one has.
+// better orders voters by who should lead: one that is well; then the priority counts, and then how
+// much of the log one has.
 func better(a, b contender) int {
+	if a.well && !b.well {
+		return 1
+	} else if b.well && !a.well {
+		return -1
+	}
 	return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.match, b.match))
 }
 
-// contender is a voter that is well.
+// contender is a voter that could take over.
 type contender struct {
 	id       uint64
+	well     bool
 	priority int
 	match    uint64
 }

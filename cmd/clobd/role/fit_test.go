@@ -100,10 +100,11 @@ func TestGreetedClock(t *testing.T) {
 	}
 }
 
-// TestBetter: of those that are well the highest priority leads, then the longest log.
+// TestBetter: one that is well leads; of several the highest priority, then the longest log.
 func TestBetter(t *testing.T) {
-	if better(contender{1, 2, 5}, contender{2, 1, 9}) <= 0 ||
-		better(contender{1, 1, 5}, contender{2, 1, 9}) >= 0 {
+	if better(contender{1, true, 2, 5}, contender{2, true, 1, 9}) <= 0 ||
+		better(contender{1, true, 1, 5}, contender{2, true, 1, 9}) >= 0 ||
+		better(contender{1, true, 1, 5}, contender{2, false, 2, 9}) <= 0 {
 		t.Error("another one would lead")
 	}
 	m := contest{fellow{&Together{cluster: &Cluster{Priority: 1}}}}

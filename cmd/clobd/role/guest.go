@@ -2,6 +2,7 @@ package role
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -153,11 +154,11 @@ func (m fellow) guest(c net.Conn) {
 // letIn lets somebody in who has a token.
 func (m fellow) letIn(ctx context.Context, from netip.Addr, a *papers.Application) (
 	*papers.Admission, error) {
-	request, key, err := papers.ReadRequest(a.Request)
-	if err != nil {
-		return nil, err
-	}
-	i, err := m.book.Redeem(from, a, key)
+	var request *x509.CertificateRequest
+	i, err := m.book.Redeem(from, a, func() (key [32]byte, err error) {
+		request, key, err = papers.ReadRequest(a.Request)
+		return key, err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,7 @@ const (
 	JournalPart   = "journal"
 	IndexPart     = "index"
 	damagedSuffix = ".damaged"
+	foundBefore   = "found before: "
 )
 
 // NoteDamage makes the next start make a part anew.
@@ -36,7 +38,7 @@ func NoteDamage(data, part string, why error) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, why)
+	_, err = fmt.Fprintln(f, strings.TrimPrefix(why.Error(), foundBefore))
 	err = errors.Join(err, f.Sync(), f.Close())
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), data))
 }
@@ -47,7 +49,7 @@ func Noted(data, part string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("found before: %.400s", text), err)
+	return errors.Join(fmt.Errorf(foundBefore+"%.400s", text), err)
 }
 
 // Renewed forgets what was noted of a part: it is good again.
@@ -116,6 +118,32 @@ func (p *patient) heal(ctx context.Context, why error) error {
 			return ctx.Err()
 		}
 	}
+}
+
+const (
+	// stepsDown is how long a leader may lead that has lost its majority, with time to spare, and
+	// elects how long the others may then take to elect one without this member.
+	stepsDown = 2 * time.Second
+	elects    = 3 * time.Second
+)
+
+// needed reports whether nobody leads without this member, which takes no part meanwhile. Who needs
+// its vote to lead could not help it to heal.
+func (p *patient) needed(ctx context.Context) bool {
+	s, err := newHelpers(p)
+	if err != nil {
+		return false // as healing will say
+	}
+	defer p.Healing("")
+	defer s.close()
+	select {
+	case <-time.After(stepsDown):
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(ctx, elects)
+	defer cancel()
+	_, err = s.Goal(ctx, 0)
+	return err != nil
 }
 
 // lonely reports whether this member knows no others.
@@ -221,6 +249,8 @@ const (
 	askPause = 200 * time.Millisecond
 	// askSay is the time between two lines of the log about that.
 	askSay = 10 * time.Second
+	// helpPause is the pause after each answer: one costs much, and who needs none may ask for ever.
+	helpPause = 20 * time.Millisecond
 	// lateCommit is how long the end of a leader's log may wait for its commit.
 	lateCommit = 5 * time.Second
 )
@@ -349,6 +379,9 @@ func (s *helpers) Supply(ctx context.Context, low uint64, omit []journal.Frames)
 
 // supply answers the questions of a member that heals.
 func (m fellow) supply(from uint64, conn net.Conn) {
+	if before, is := m.helped.Swap(from, conn); is { // one at a time
+		_ = before.(net.Conn).Close()
+	}
 	m.options.Log.Info("a member heals its journal with the help of this one", "node", m.called(from))
 	for {
 		var q healQuestion
@@ -377,6 +410,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		if err := papers.Say(conn, &a); err != nil {
 			return
 		}
+		time.Sleep(helpPause)
 	}
 }
 
@@ -423,21 +457,20 @@ func (m *Together) Damaged(part string, why error) {
 	}()
 }
 
-// dispensable reports whether a majority votes and answers without this member.
+// dispensable reports whether a majority votes and answers without this member. Of several that are
+// damaged the one with the lowest id makes its data anew first: all at once would wait for each
+// other.
 func (m fellow) dispensable() bool {
 	m.look()
 	s := m.glimpse()
 	if !slices.Contains(s.Voters, m.cluster.ID) {
 		return s.Leader != 0
 	}
-	well := 0
-	for _, v := range s.Voters {
-		if v == m.cluster.ID {
-			continue
-		}
-		if _, err := m.ask(v); err == nil {
-			well++
+	answers := canvass(m, s.Voters, 2*greetTime)
+	for id, w := range answers {
+		if w.Damaged && id < m.cluster.ID {
+			return false
 		}
 	}
-	return s.Leader != 0 && well > len(s.Voters)/2
+	return s.Leader != 0 && len(answers) > len(s.Voters)/2
 }

@@ -3,7 +3,6 @@ package role
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"clobd/engine"
@@ -11,48 +10,32 @@ import (
 	"clobd/journal/raft"
 )
 
-// heir is the voter that should lead if this member does not: of those that are well the one with
-// the highest priority, and then with most of the log. Who is well has its spare Exchange, room on
-// its disk, and a clock that is right. If nobody is, well is false.
+// heir is the voter that should lead if this member does not: of those that answer, and would take
+// over, one that is well, with the highest priority, and then with most of the log. Who is well has
+// its spare Exchange, room on its disk, and a clock that is right. 0: there is none.
 func (m fellow) heir() (id uint64, well bool) {
-	var voters []uint64
-	match, last := map[uint64]uint64{}, uint64(0)
+	var ids []uint64
+	match := map[uint64]uint64{}
 	_ = m.peer.Ask(func(c *raft.Core) {
-		voters, last = c.Standing().Voters, c.Match(m.cluster.ID)
-		for _, v := range voters {
-			match[v] = c.Match(v)
+		last := c.Match(m.cluster.ID)
+		for _, v := range c.Standing().Voters {
+			// One that lacks much would not have it before the hand-over is given up.
+			if match[v] = c.Match(v); match[v] > 0 && match[v]+mostBehind >= last {
+				ids = append(ids, v)
+			}
 		}
 	})
-	var mutex sync.Mutex
-	var good []contender
-	var asked sync.WaitGroup
-	for _, v := range voters {
-		if v == m.cluster.ID || match[v] == 0 || match[v]+mostBehind < last {
-			continue // one that lacks much would not have it before the hand-over is given up
+	var all []contender
+	for id, w := range canvass(m, ids, greetTime) {
+		if !w.Unfit {
+			all = append(all, contender{id, w.well(), w.Priority, match[id]})
 		}
-		asked.Go(func() {
-			if w, err := m.ask(v); err == nil && w.well() {
-				mutex.Lock()
-				good = append(good, contender{v, w.Priority, match[v]})
-				mutex.Unlock()
-			}
-		})
 	}
-	all := make(chan struct{})
-	go func() {
-		asked.Wait()
-		close(all)
-	}()
-	select {
-	case <-all:
-	case <-time.After(greetTime): // a voter that does not answer is not well
-	}
-	mutex.Lock()
-	defer mutex.Unlock()
-	if len(good) == 0 {
+	if len(all) == 0 {
 		return 0, false
 	}
-	return slices.MaxFunc(good, better).id, true
+	best := slices.MaxFunc(all, better)
+	return best.id, best.well
 }
 
 // passGap is the pause between two attempts to let somebody else lead.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"clobd/cmd/clobd/papers"
@@ -36,9 +37,10 @@ type welcome struct {
 	Refused  string          `json:"refused,omitempty"` // why it wants no more
 	Removed  bool            `json:"removed,omitempty"` // because the other one was removed
 	Leads    bool            `json:"leads,omitempty"`
-	Spare    bool            `json:"spare,omitempty"` // it could lead at once
-	Full     bool            `json:"full,omitempty"`  // its disk is
-	Unfit    bool            `json:"unfit,omitempty"` // it is not to lead
+	Spare    bool            `json:"spare,omitempty"`   // it could lead at once
+	Full     bool            `json:"full,omitempty"`    // its disk is
+	Unfit    bool            `json:"unfit,omitempty"`   // it is not to lead
+	Damaged  bool            `json:"damaged,omitempty"` // it waits until others can do without it
 	Priority int             `json:"priority"`
 	Clock    int64           `json:"clock"`    // what it shows, in microseconds
 	Sequence engine.Sequence `json:"sequence"` // that it shows
@@ -96,6 +98,42 @@ func (m fellow) ask(to uint64) (w welcome, err error) {
 	return m.greet(conn, to, true)
 }
 
+// canvass asks other members how they are, and returns the answers that come in time.
+func canvass(m fellow, ids []uint64, limit time.Duration) map[uint64]welcome {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	found := map[uint64]welcome{}
+	for _, id := range ids {
+		if id == m.cluster.ID {
+			continue
+		}
+		asked.Go(func() {
+			if w, err := m.ask(id); err == nil {
+				mu.Lock()
+				found[id] = w
+				mu.Unlock()
+			}
+		})
+	}
+	within(&asked, limit)
+	mu.Lock()
+	defer mu.Unlock()
+	return maps.Clone(found) // the late ones go on
+}
+
+// within waits for a group, no longer than a limit.
+func within(group *sync.WaitGroup, limit time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+	}
+}
+
 // answer answers the hello of another member, and reports whether Commands follow.
 func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	var h hello
@@ -106,9 +144,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 		return false
 	}
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
-		Unfit: m.unled.Load(), Priority: m.cluster.Priority, Clock: m.cluster.now().UnixMicro(),
-		Sequence: m.Board.Sequence(), Knows: known(), Refused: differences(m.called(from), h.Settings,
-			m.cluster.Name, m.cluster.Settings())}
+		Unfit: m.unled.Load(), Damaged: m.damaged.Load(), Priority: m.cluster.Priority,
+		Clock: m.cluster.now().UnixMicro(), Sequence: m.Board.Sequence(), Knows: known(),
+		Refused: differences(m.called(from), h.Settings, m.cluster.Name, m.cluster.Settings())}
 	if w.Refused == "" && m.Leads() {
 		w.Refused = h.Knows.misfit(m.version())
 	}
@@ -129,12 +167,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 
 // differences says what two members are set to that should be equal; "" if all is.
 func differences(a string, ofA map[string]string, b string, ofB map[string]string) string {
-	names := map[string]bool{}
-	for _, m := range []map[string]string{ofA, ofB} {
-		for name := range m {
-			names[name] = true
-		}
-	}
+	names := map[string]string{}
+	maps.Copy(names, ofA)
+	maps.Copy(names, ofB)
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if ofA[name] != ofB[name] {

@@ -116,15 +116,7 @@ func (m *Together) Warn(fingerprint [32]byte) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() {
-		told.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Until(end)):
-	}
+	within(&told, time.Until(end))
 }
 
 // others are the members that this one knows a way to.

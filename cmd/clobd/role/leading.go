@@ -214,21 +214,6 @@ func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
 // handTime is how long a hand-over may take before this member goes on leading.
 const handTime = 2 * time.Second
 
-// successor waits for a voter that can lead. The Core forgets once in an election timeout whom it
-// has heard, until they answer the next heartbeat: that there is none at one instant says nothing.
-func (m *Together) successor(ctx context.Context) (id uint64, err error) {
-	for {
-		if err := m.peer.Ask(func(c *raft.Core) { id = c.Successor() }); err != nil || id != 0 {
-			return id, err
-		}
-		select {
-		case <-time.After(glance):
-		case <-ctx.Done():
-			return 0, errors.New("no other voter can be reached")
-		}
-	}
-}
-
 // StepDown finishes what has entered, and lets the voter lead that has most of the log.
 func (m *Together) StepDown(ctx context.Context) error { return m.stepDown(ctx, false) }
 
@@ -245,10 +230,12 @@ func (m *Together) stepDown(ctx context.Context, needsWell bool) error {
 	to, well := fellow{m}.heir()
 	if !well && needsWell {
 		return errors.New("no other voter is well")
-	} else if !well {
-		var err error
-		if to, err = m.successor(ctx); err != nil {
-			return err
+	}
+	for ; to == 0; to, _ = (fellow{m}).heir() { // one that was cut off may be back in a moment
+		select {
+		case <-time.After(glance):
+		case <-ctx.Done():
+			return errors.New("no other voter that may lead can be reached")
 		}
 	}
 	m.writer.Store(nil) // from now on Commands wait for the next leader

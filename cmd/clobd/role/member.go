@@ -86,6 +86,7 @@ type Together struct {
 	goal         engine.Sequence              // shown, nothing of before is missing; 0: unknown
 	questions    questions
 	clocks       clocks                             // of the others
+	helped       sync.Map                           // members that heal, each with its connection
 	surveyed     atomic.Pointer[map[uint64]welcome] // how others were lately
 	unled        atomic.Bool                        // this voter is not to lead
 	removal      atomic.Pointer[string]             // who says that it was removed; nil: nobody
@@ -231,6 +232,9 @@ func (m *Together) Start() error {
 	m.joined.Go(fellow{m}.watchDisk)
 	m.joined.Go(fellow{m}.expelled)
 	m.joined.Go(contest{fellow{m}}.compare)
+	if why := Noted(o.Data, JournalPart); why != nil { // it was not in the way of this start
+		m.Damaged(JournalPart, why)
+	}
 	return nil
 }
 

@@ -130,7 +130,10 @@ func (m fellow) catchUp(ctx context.Context) (reached bool, err error) {
 		}
 		m.goal = max(1, head.Sequence)
 	}
-	return m.Board.Sequence() >= m.goal, nil
+	if m.Board.Sequence() < m.goal {
+		return false, nil
+	}
+	return true, m.wanted() // nobody may have led when this was asked first
 }
 
 // wanted returns the refusal of the member that leads, if that one refuses this member: it may have

@@ -25,9 +25,10 @@ import (
 
 // Options are what a role is told by the node that plays it. All but Cluster are required.
 type Options struct {
-	Data  string     // the node's folder, with the journal in it
-	Async bool       // acknowledge before the sync: for measuring only
-	Claim disk.Claim // of the folder
+	Data   string     // the node's folder, with the journal in it
+	Async  bool       // acknowledge before the sync: for measuring only
+	Claim  disk.Claim // of the folder
+	InVain bool       // the start before this one found damage in its way
 	// Witnesses are those in the folder who know how far the journal went.
 	Witnesses func() []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
@@ -117,7 +118,7 @@ type Common struct {
 // Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
 // returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
 // ends, the error is that of ctx, and nothing was written. A member whose journal is damaged heals
-// it first.
+// it first, unless the others need it and the damage is not in the way.
 func Recover(ctx context.Context, o Options) (*Role, error) {
 	if o.Cluster == nil {
 		return open(ctx, o)
@@ -128,6 +129,10 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	if why != nil && o.Cluster.lonely() {
 		o.Log.Error("old data is damaged, and this member knows no others that have it",
 			"damage", plainly(why))
+		why = nil
+	}
+	if why != nil && !o.InVain && p.needed(ctx) {
+		o.Log.Warn("old data is damaged, and nobody leads without this member", "damage", plainly(why))
 		why = nil
 	}
 	if why == nil {
