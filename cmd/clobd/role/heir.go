@@ -25,14 +25,11 @@ func (m fellow) heir() (id uint64, well bool) {
 			}
 		}
 	})
-	var all []contender
+	all := []contender{{}} // nobody is worse
 	for id, w := range canvass(m, ids, greetTime) {
 		if !w.Unfit {
 			all = append(all, contender{id, w.well(), w.Priority, match[id]})
 		}
-	}
-	if len(all) == 0 {
-		return 0, false
 	}
 	best := slices.MaxFunc(all, better)
 	return best.id, best.well
