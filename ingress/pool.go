@@ -214,7 +214,7 @@ func (p *pool) refuse() error {
 	return errPoolFull
 }
 
-// try takes at most so many seats that nobody waits for, and returns how many. leave gives one back.
+// try takes at most so many free seats, and returns how many. leave gives one back.
 func (p *pool) try(most int) (taken int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
