@@ -73,27 +73,27 @@ func (a *Alone) Begin() error {
 	return nil
 }
 
-// Leads is true: nobody else does.
+// Leads returns true.
 func (a *Alone) Leads() bool { return true }
 
-// Await does nothing: nobody knows more than this node.
+// Await returns at once: nobody knows more than this node.
 func (a *Alone) Await(context.Context) error { return nil }
 
-// Unready is "": what could keep the node from its promise is not in its role.
+// Unready returns "": this role knows no reason.
 func (a *Alone) Unready() string { return "" }
 
-// Standing is nil: there is no cluster.
+// Standing returns nil: there is no cluster.
 func (a *Alone) Standing() *Standing { return nil }
 
-// StepDown fails: there is nobody else.
+// StepDown fails: no other node can lead.
 func (a *Alone) StepDown(context.Context) error {
 	return errors.New("the node is alone: nobody else can lead")
 }
 
-// Warn does nothing: there is nobody else.
+// Warn does nothing: there are no other nodes.
 func (a *Alone) Warn([32]byte) {}
 
-// Damaged does nothing: what is damaged has no copy elsewhere.
+// Damaged does nothing: no other node has a copy.
 func (a *Alone) Damaged(string, error) {}
 
 // Change fails: there is no cluster.

@@ -11,23 +11,23 @@ import (
 	"clobd/journal/raft"
 )
 
-// A Change of the members, by the word that asks for it.
+// A Change of the members, by the word of the command line.
 type Change string
 
-// The changes that an operator asks for.
+// The changes that an operator can ask for.
 const (
 	Promote Change = "promote" // a gateway gets a vote
 	Remove  Change = "remove"  // for ever
 )
 
-// changeTime is how long a change may take to be in force.
+// changeTime is how long Change waits until a change is in force.
 const changeTime = 10 * time.Second
 
-// mostBehind is how many entries a gateway may lack when it gets a vote. One that lacks more would
-// make the majority larger, and could not help to reach it until it has caught up.
+// mostBehind is how many entries a gateway may lack when it gets a vote. A new voter makes the
+// majority larger, and cannot be a part of it before it has caught up.
 const mostBehind = 1000
 
-// Change changes one member, and waits until that is in force. Only the member that leads can.
+// Change promotes or removes a member, and waits until that is in force. Only the leader can.
 func (m *Together) Change(ctx context.Context, what Change, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()

@@ -8,27 +8,28 @@ import (
 	"clobd/engine"
 )
 
-// questions lets all who ask at the same time share one question: there is one on its way, and who
-// asks meanwhile waits for the next one, because an answer is good only for those who asked before.
+// questions lets callers share questions. One question is on its way at a time. Callers that come
+// meanwhile share the next one, because an answer is good only for callers that came before the
+// question was sent.
 type questions struct {
 	ask func(context.Context) (engine.Head, error)
 
 	mu     sync.Mutex
-	next   *inquiry // nobody has asked it yet
+	next   *inquiry // not sent yet
 	asking bool
 }
 
-// inquiry is a question that is asked for several. What it came to is read once done is closed.
+// inquiry is a question of several callers. They read the result once done is closed.
 type inquiry struct {
 	done chan struct{}
 	head engine.Head
 	err  error
 }
 
-// questionTime is how long a question may take. Who asks the next one begins to wait meanwhile.
+// questionTime is how long a question may take. Callers of the next one wait meanwhile.
 const questionTime = time.Second
 
-// confirm returns a Sequence not below that of anything that anybody was told before the call.
+// confirm returns a Sequence at or above all that any client was told before the call.
 func (q *questions) confirm(ctx context.Context) (engine.Sequence, error) {
 	q.mu.Lock()
 	if q.next == nil {
@@ -48,7 +49,7 @@ func (q *questions) confirm(ctx context.Context) (engine.Sequence, error) {
 	}
 }
 
-// run asks until nobody wants to know any more.
+// run sends one question after the other until no caller waits.
 func (q *questions) run() {
 	for {
 		q.mu.Lock()
@@ -65,11 +66,11 @@ func (q *questions) run() {
 	}
 }
 
-// Confirm asks the member that leads, which asks a majority whether it still does. Until there is
-// one the question is repeated, until ctx ends, and no longer than a second.
+// Confirm asks the leader, which asks a majority whether it still leads. Without a leader the
+// question is repeated until ctx ends, at most for questionTime.
 func (m *Together) Confirm(ctx context.Context) (engine.Sequence, error) {
 	return m.questions.confirm(ctx)
 }
 
-// Confirm asks nobody: this node has told all that was told.
+// Confirm asks nobody: clients are told by this node only.
 func (a *Alone) Confirm(context.Context) (engine.Sequence, error) { return a.Board.Sequence(), nil }

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// mostOff is how far a voter's clock may be from the median of the voters' when it leads: its Time
-	// is the exchange's.
+	// mostOff is how far a voter's clock may be from the median of the voters' when it leads: its
+	// Time is the exchange's.
 	mostOff = time.Second
 	// comparing is how often a voter looks at the others' clocks. A look is good for comparedFor.
 	comparing   = 2 * time.Second

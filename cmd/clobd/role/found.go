@@ -18,7 +18,7 @@ import (
 	"clobd/journal/raft"
 )
 
-// Found makes a journal, whatever is in it, that of the first of a cluster's members.
+// Found turns a node's journal, with all that is in it, into that of a cluster's first member.
 func Found(ctx context.Context, j *journal.Journal, members []papers.Fellow) error {
 	if journal.Member(j) != nil {
 		return cli.Hint(fmt.Errorf("%s is the folder of a member already", j.Dir),
@@ -40,7 +40,7 @@ func Found(ctx context.Context, j *journal.Journal, members []papers.Fellow) err
 	return err
 }
 
-// Remains are what a member's folder knows of a cluster that has lost its majority.
+// Remains is what a member's folder tells of a cluster that has lost its majority.
 type Remains struct {
 	Members []string        // each as NAME@HOST:PORT
 	Highest uint64          // id that any of them ever had
@@ -53,8 +53,8 @@ type Remains struct {
 	Unknown engine.Time     // of the first frame that is not known to be committed; 0: there is none
 }
 
-// Examine replays the journal of a member, also what is not known to be committed: that may have
-// been acknowledged all the same, and nobody was told that it did not happen.
+// Examine replays the journal of a member. It includes entries that are not known to be committed:
+// they may have been acknowledged, and nobody was told that they did not happen.
 func Examine(ctx context.Context, j *journal.Journal) (*Remains, error) {
 	a := journal.Member(j)
 	if a == nil {
@@ -97,8 +97,8 @@ func Examine(ctx context.Context, j *journal.Journal) (*Remains, error) {
 	return r, nil
 }
 
-// Refound makes the journal that was examined that of a new cluster's first member, with all frames
-// in it. The journal is only closed afterwards.
+// Refound turns the examined journal, with all its frames, into that of a new cluster's first
+// member. The caller can only close the journal afterwards.
 func (r *Remains) Refound(j *journal.Journal, first papers.Fellow) error {
 	words, ballot, err := raft.Found(r.Head, []raft.Founder{{ID: first.ID,
 		Name: first.Name + at + first.Address}})
@@ -112,7 +112,7 @@ func (r *Remains) Refound(j *journal.Journal, first papers.Fellow) error {
 	return journal.Refound(j, words, ballot)
 }
 
-// Follow makes an empty journal for a further member: it gets everything from the others.
+// Follow makes an empty journal for a further member, which the others will fill.
 func Follow(o journal.Options, cluster uint64) error {
 	o.ID = cluster
 	j, err := journal.Open(o)
@@ -126,7 +126,7 @@ func Follow(o journal.Options, cluster uint64) error {
 	return errors.Join(err, j.Close())
 }
 
-// Ask asks a running member, by its admin listener, how it sees its cluster.
+// Ask returns the view that a running member has of its cluster, by its admin listener.
 func Ask(admin string) (*Standing, error) {
 	client := http.Client{Timeout: 5 * time.Second}
 	answer, err := client.Get("http://" + admin + "/cluster")
@@ -148,7 +148,7 @@ func Ask(admin string) (*Standing, error) {
 	return &told.Standing, nil
 }
 
-// Print prints how a member sees its cluster, as a table.
+// Print prints a member's view of its cluster as a table.
 func (s *Standing) Print(to io.Writer) error {
 	leader := s.Leader
 	if leader == "" {

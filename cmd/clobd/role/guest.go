@@ -16,7 +16,7 @@ import (
 	"clobd/journal/raft"
 )
 
-// candidate is whom a member wants to be admitted as a gateway.
+// candidate is a new member that another one wants admitted as a gateway.
 type candidate struct {
 	ID      uint64 `json:"id"`
 	Name    string `json:"name"`
@@ -32,8 +32,8 @@ const (
 	longestAddress = 256
 )
 
-// Invite makes a token with which a new member of that name and address can join: for an hour, and
-// once. Only a voter that has the key of the cluster's authority can.
+// Invite makes a token for a new member, NAME@HOST:PORT. The token is good once and for an hour.
+// Only a voter with the key of the cluster's authority can make one.
 func (m *Together) Invite(place string) (*Invitation, error) {
 	name, address, err := papers.Place(place)
 	if err == nil {
@@ -78,7 +78,7 @@ type Invitation struct {
 	Until   time.Time `json:"until"`
 }
 
-// address is where this member is reached, as the others know it.
+// address returns the address at which the others reach this member.
 func (m fellow) address() string {
 	for _, n := range m.fellows() {
 		if n.ID == m.cluster.ID {
@@ -88,7 +88,7 @@ func (m fellow) address() string {
 	return m.cluster.Listen
 }
 
-// fellows are all members, as this one knows them.
+// fellows returns all members that this one knows, itself included.
 func (m fellow) fellows() (all []papers.Fellow) {
 	s := m.glimpse()
 	for _, id := range slices.Concat(s.Voters, s.Learners) {
@@ -102,7 +102,7 @@ func (m fellow) fellows() (all []papers.Fellow) {
 	return all
 }
 
-// authority is that of the cluster, if this member may use it.
+// authority returns the cluster's authority, or an error if this member may not use it.
 func (m fellow) authority() (*papers.Authority, error) {
 	if !m.peer.Votes(m.cluster.ID) {
 		return nil, cli.Hint(errors.New("this node has no vote: it lets nobody in"),
@@ -116,7 +116,7 @@ func (m fellow) authority() (*papers.Authority, error) {
 	return a, err
 }
 
-// guest takes the connection of somebody who is no member yet.
+// guest serves the connection of a machine that is no member yet.
 func (m fellow) guest(c net.Conn) {
 	defer c.Close()
 	a := new(papers.Application)
@@ -138,7 +138,7 @@ func (m fellow) guest(c net.Conn) {
 		if advised := new(cli.HintError); errors.As(err, &advised) {
 			given.Hint = advised.Hint
 		}
-		// Strangers fill no log.
+		// One line a second: strangers must not fill the log.
 		if now, last := time.Now().UnixNano(), m.warned.Load(); now-last >= int64(time.Second) &&
 			m.warned.CompareAndSwap(last, now) {
 			m.options.Log.Warn("somebody is not let in", "from", from.Addr().String(), "error", err,
@@ -151,7 +151,7 @@ func (m fellow) guest(c net.Conn) {
 	clear(given.Secrets)
 }
 
-// letIn lets somebody in who has a token.
+// letIn answers an Application: it checks the token and has the new member admitted.
 func (m fellow) letIn(ctx context.Context, from netip.Addr, a *papers.Application) (
 	*papers.Admission, error) {
 	var request *x509.CertificateRequest
@@ -186,12 +186,12 @@ func (m fellow) letIn(ctx context.Context, from netip.Addr, a *papers.Applicatio
 	return given, err
 }
 
-// takenError is the error of a leader that knows of a higher id.
+// takenError is the leader's error for an id that was given before.
 type takenError struct{ highest uint64 }
 
 func (e *takenError) Error() string { return fmt.Sprintf("members had ids up to %d", e.highest) }
 
-// admit lets the member that leads admit the one that is invited. The caller has its turn.
+// admit has the leader admit an invited member. The caller holds the Invitation's Turn.
 func (m fellow) admit(ctx context.Context, i *papers.Invitation) error {
 	for {
 		if i.ID == 0 {
@@ -217,7 +217,7 @@ func (m fellow) admit(ctx context.Context, i *papers.Invitation) error {
 	}
 }
 
-// admitAt asks the member that leads, which may be this one.
+// admitAt has the leader, which may be this member, admit a candidate.
 func (m fellow) admitAt(ctx context.Context, c *candidate) error {
 	to := m.leader.Load()
 	switch to {
@@ -256,11 +256,11 @@ func isMember(name string) error {
 		"clobd cluster invite with another name and another address")
 }
 
-// errNotLeading is the error of who is asked to lead others and does not lead.
+// errNotLeading is the error of a member that is asked for what only the leader can do.
 var errNotLeading = errors.New("this node does not lead")
 
-// admitHere admits a member as a gateway, if this one leads, and waits until that is committed. A
-// member that is in already is no error.
+// admitHere admits a candidate as a gateway, if this member leads, and waits for the commit. It is
+// no error if the candidate is a member already.
 func (m fellow) admitHere(ctx context.Context, x *candidate) error {
 	text := x.Name + at + x.Address
 	for {
@@ -310,7 +310,7 @@ func (m fellow) admitHere(ctx context.Context, x *candidate) error {
 	}
 }
 
-// admits answers a voter that wants somebody to be admitted.
+// admits answers a voter that wants a candidate admitted.
 func (m fellow) admits(from uint64, c *candidate, w *welcome) {
 	if !m.peer.Votes(from) {
 		w.Failed = "a node without a vote lets nobody in"
@@ -347,8 +347,8 @@ func (m fellow) bid(from uint64, c net.Conn) {
 	_ = papers.Say(c, &w) // it asks again
 }
 
-// expelled asks the voters that this member knows, one after the other while nobody is heard to
-// lead, whether it was removed: those who know do not speak to it otherwise.
+// expelled asks the voters, one after the other while nobody is heard to lead, whether this member
+// was removed. Members that know of the removal say nothing else to it.
 func (m fellow) expelled() {
 	tick := time.NewTicker(doubtful)
 	defer tick.Stop()
@@ -372,10 +372,10 @@ func (m fellow) expelled() {
 	}
 }
 
-// doubtful is how long a member hears of no leader before it asks whether it was removed.
+// doubtful is how long a member hears of no leader before it asks whether it has been removed.
 const doubtful = 400 * time.Millisecond
 
-// judges are the other voters, as this member knows them or was told.
+// judges returns the other voters that this member knows of.
 func judges(m fellow) (ids []uint64) {
 	in := m.peer.Votes(m.cluster.ID) || m.peer.Learns(m.cluster.ID)
 	for id := range m.others() {

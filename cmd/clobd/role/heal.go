@@ -23,8 +23,8 @@ import (
 	"clobd/journal/raft"
 )
 
-// The parts of a member's folder that the next start makes anew, before anything else, if a file of
-// that name and suffix is there.
+// The parts of a member's folder that can be made anew. A file with a part's name and damagedSuffix
+// makes the next start do that before anything else.
 const (
 	JournalPart   = "journal"
 	IndexPart     = "index"
@@ -43,7 +43,7 @@ func NoteDamage(data, part string, why error) error {
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), data))
 }
 
-// Noted is what an earlier process has noted of a damaged part; nil: nothing.
+// Noted returns the damage that an earlier process has noted of a part; nil: none.
 func Noted(data, part string) error {
 	text, err := os.ReadFile(filepath.Join(data, part+damagedSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +52,7 @@ func Noted(data, part string) error {
 	return errors.Join(fmt.Errorf(foundBefore+"%.400s", text), err)
 }
 
-// Renewed forgets what was noted of a part: it is good again.
+// Renewed removes the note of a part that is whole again.
 func Renewed(data, part string) error {
 	err := os.Remove(filepath.Join(data, part+damagedSuffix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,14 +61,14 @@ func Renewed(data, part string) error {
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), data))
 }
 
-// patient heals one member. While it does that, the member neither votes nor answers others.
+// patient heals the journal of one member, which neither votes nor answers the others meanwhile.
 type patient struct {
 	*Options
 	healing atomic.Bool
 	heals   atomic.Uint64
 }
 
-// collectors are its metrics.
+// collectors returns the metrics of healing.
 func (p *patient) collectors() []prometheus.Collector {
 	const of disk.Subsystem = "cluster"
 	return []prometheus.Collector{
@@ -83,8 +83,8 @@ func (p *patient) collectors() []prometheus.Collector {
 // healPause is how long to wait after an attempt that failed.
 const healPause = 2 * time.Second
 
-// heal makes the journal anew, however long that takes: while there is no leader nobody can say
-// what is committed. It returns an error if that can never succeed, and that of ctx.
+// heal makes the journal anew. It tries until it succeeds, because only a leader can say which
+// entries are committed. It returns an error if no attempt can succeed, or if ctx ends.
 func (p *patient) heal(ctx context.Context, why error) error {
 	if p.Cluster.lonely() {
 		return cli.Hint(why, "this member knows no others that have what is damaged: restore a copy")
@@ -127,8 +127,8 @@ const (
 	elects    = 3 * time.Second
 )
 
-// needed reports whether nobody leads without this member, which takes no part meanwhile. Who needs
-// its vote to lead could not help it to heal.
+// needed stays away for some seconds and reports whether nobody leads without this member. If its
+// vote is needed the others have no leader that could help it to heal.
 func (p *patient) needed(ctx context.Context) bool {
 	s, err := newHelpers(p)
 	if err != nil {
@@ -146,13 +146,13 @@ func (p *patient) needed(ctx context.Context) bool {
 	return err != nil
 }
 
-// lonely reports whether this member knows no others.
+// lonely reports whether this member knows no other one.
 func (c *Cluster) lonely() bool { return len(c.Known) < 2 && len(c.Addresses) < 2 }
 
-// plainly is the text of an error without the advice to a node that is alone.
+// plainly returns the text of an error without the advice that holds for a lone node only.
 func plainly(err error) string { return disk.Plain(err, journal.Advice(err)) }
 
-// attempt heals once.
+// attempt tries once to heal the journal.
 func (p *patient) attempt(ctx context.Context) (*journal.Healed, error) {
 	s, err := newHelpers(p)
 	if err != nil {
@@ -171,14 +171,15 @@ func (p *patient) attempt(ctx context.Context) (*journal.Healed, error) {
 	return h, Renewed(p.Data, JournalPart)
 }
 
-// helpers are the other members, who are asked for what is missing. Who leads is believed if a
-// voter says so that this member was told of: the one that leads may have come later.
+// helpers asks the other members for the missing entries. The leader may be a member that this one
+// has never heard of. Then one of the voters that this member knew when it joined must name that
+// leader.
 type helpers struct {
 	*patient
 	network *raft.Network
-	known   map[uint64]bool // voters that this member was told of
+	known   map[uint64]bool // the voters that may name a leader
 	routes  map[uint64]string
-	conn    net.Conn // to the one that leads; nil: none
+	conn    net.Conn // to the leader; nil: none
 	told    time.Time
 }
 
@@ -222,14 +223,14 @@ func (s *helpers) hangUp() {
 	}
 }
 
-// healQuestion asks either how far the log goes, or for a part of it.
+// healQuestion asks how far the log goes, or for a part of the log.
 type healQuestion struct {
 	Goal bool             `json:"goal,omitempty"`
 	Low  uint64           `json:"low,omitempty"`
 	Omit []journal.Frames `json:"omit,omitempty"`
 }
 
-// healAnswer is the answer.
+// healAnswer answers a healQuestion.
 type healAnswer struct {
 	Error   string          `json:"error,omitempty"`
 	Leads   bool            `json:"leads,omitempty"`
@@ -249,7 +250,8 @@ const (
 	askPause = 200 * time.Millisecond
 	// askSay is the time between two lines of the log about that.
 	askSay = 10 * time.Second
-	// helpPause is the pause after each answer: one costs much, and who needs none may ask for ever.
+	// helpPause is the pause after each answer, because an answer costs much and questions cost
+	// little.
 	helpPause = 20 * time.Millisecond
 	// lateCommit is how long the end of a leader's log may wait for its commit.
 	lateCommit = 5 * time.Second
@@ -329,7 +331,8 @@ func (s *helpers) goal(term uint64) (goal journal.Goal, err error) {
 		case !a.Leads:
 			problems = append(problems, fmt.Errorf("member %d: %w", id, errNobody))
 		case a.Goal.Term < term:
-			// It cannot know what this member has answered later. It hears of the term, and another begins.
+			// It cannot know what this member has answered later. It hears of the term, and another
+			// begins.
 			s.network.Send(raft.Later(s.Cluster.ID, id, term))
 			problems = append(problems, fmt.Errorf("member %d leads in term %d, this one was in term %d", id,
 				a.Goal.Term, term))
@@ -340,7 +343,7 @@ func (s *helpers) goal(term uint64) (goal journal.Goal, err error) {
 	return goal, errors.Join(append(problems, errNobody)...)
 }
 
-// ask asks a member how far its log goes, and keeps the connection if it leads.
+// ask asks a member how far its log goes, and keeps the connection if that member leads.
 func (s *helpers) ask(id uint64) (a healAnswer, err error) {
 	conn, err := s.open(id)
 	if err != nil {
@@ -355,7 +358,7 @@ func (s *helpers) ask(id uint64) (a healAnswer, err error) {
 	return a, nil
 }
 
-// Supply asks the one that leads. What is not committed yet soon is.
+// Supply asks the leader for a part of its log, and waits for the commit of the log's end.
 func (s *helpers) Supply(ctx context.Context, low uint64, omit []journal.Frames) (
 	*journal.Supply, error) {
 	for end := time.Now().Add(lateCommit); ; {
@@ -414,8 +417,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 	}
 }
 
-// howFar says how far the log of this member goes, if it leads. A member that heals gets no entries
-// of the term any more that are not in it.
+// howFar answers how far this member's log goes, if it leads.
 func howFar(m fellow) (a healAnswer) {
 	a.Leader = m.leader.Load()
 	m.mutex.Lock()

@@ -14,40 +14,40 @@ import (
 	"clobd/engine"
 )
 
-// fellow is what a member is to the others: it greets them, carries Commands to the one that leads
-// and takes theirs, and looks who is fit to lead.
+// fellow is a member's side towards the others: greetings, Commands on their way to the leader, and
+// the search for a voter that is fit to lead.
 type fellow struct{ *Together }
 
 // hello are the first words on a connection that one member opens to another.
 type hello struct {
-	// Asks is true if the connection is only for the answer. Otherwise Commands follow.
+	// Asks is true if the sender only wants the answer. Otherwise Commands follow.
 	Asks bool `json:"asks,omitempty"`
-	// Heals is true if this member's journal is damaged. Its questions follow.
+	// Heals is true if the sender's journal is damaged. Its questions follow.
 	Heals bool `json:"heals,omitempty"`
-	// Settings are those that must be the same everywhere, as texts by their names.
+	// Settings are the flags that must be the same for all members, as texts by their names.
 	Settings map[string]string `json:"settings"`
-	// Knows are the versions of the rules that this member's program can apply.
+	// Knows are the versions of the rules that the sender's program can apply.
 	Knows knows `json:"knows"`
-	// Admits is whom the member that leads is to admit, as an answer of its own.
+	// Admits is the candidate that the leader is to admit; nil: none.
 	Admits *candidate `json:"admits,omitempty"`
 }
 
-// welcome is the answer to a hello: how the other member is.
+// welcome is the answer to a hello: the state of the answering member.
 type welcome struct {
-	Refused  string          `json:"refused,omitempty"` // why it wants no more
-	Removed  bool            `json:"removed,omitempty"` // because the other one was removed
+	Refused  string          `json:"refused,omitempty"` // why it refuses the sender
+	Removed  bool            `json:"removed,omitempty"` // the reason: the sender is no member any more
 	Leads    bool            `json:"leads,omitempty"`
-	Spare    bool            `json:"spare,omitempty"`   // it could lead at once
-	Full     bool            `json:"full,omitempty"`    // its disk is
+	Spare    bool            `json:"spare,omitempty"`   // it has an Exchange to lead with
+	Full     bool            `json:"full,omitempty"`    // its disk has no room
 	Unfit    bool            `json:"unfit,omitempty"`   // it is not to lead
-	Damaged  bool            `json:"damaged,omitempty"` // it waits until others can do without it
+	Damaged  bool            `json:"damaged,omitempty"` // its journal is; it heals once the others can do without it
 	Priority int             `json:"priority"`
-	Clock    int64           `json:"clock"`    // what it shows, in microseconds
-	Sequence engine.Sequence `json:"sequence"` // that it shows
+	Clock    int64           `json:"clock"`    // Unix time in microseconds
+	Sequence engine.Sequence `json:"sequence"` // the last one on its Board
 	Knows    knows           `json:"knows"`    // as in hello
 
-	// Of one who was to be admitted: whether that was done. If not, ids up to Taken were given before,
-	// or Member has its name or address, or Failed says why.
+	// Of the candidate: Admitted, or the reason: ids up to Taken were given before, or Member has its
+	// name or address, or Failed says why.
 	Admitted bool   `json:"admitted,omitempty"`
 	Taken    uint64 `json:"taken,omitempty"`
 	Member   string `json:"member,omitempty"`
@@ -61,7 +61,7 @@ const (
 	longestHello = 64 << 10
 )
 
-// refusedError is the error of a member that wants nothing to do with this one.
+// refusedError is the error of a hello that another member has refused.
 type refusedError struct {
 	by        uint64
 	name, why string
@@ -72,7 +72,7 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("%s refuses this node: %s", e.name, e.why)
 }
 
-// greet says hello on a connection that this member has opened.
+// greet says hello on a connection that this member has opened, and reads the answer.
 func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
 	before := m.cluster.now()
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
@@ -88,7 +88,7 @@ func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error
 	return w, err
 }
 
-// ask asks another member how it is.
+// ask returns the welcome of another member, on a connection of its own.
 func (m fellow) ask(to uint64) (w welcome, err error) {
 	conn, err := m.network.Dial(to)
 	if err != nil {
@@ -98,7 +98,7 @@ func (m fellow) ask(to uint64) (w welcome, err error) {
 	return m.greet(conn, to, true)
 }
 
-// canvass asks other members how they are, and returns the answers that come in time.
+// canvass asks several members at once and returns the answers that come in time.
 func canvass(m fellow, ids []uint64, limit time.Duration) map[uint64]welcome {
 	var mu sync.Mutex
 	var asked sync.WaitGroup

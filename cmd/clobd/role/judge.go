@@ -11,10 +11,10 @@ import (
 	"clobd/ingress"
 )
 
-// proofs: of so many orders of other nodes, the evidence of one is looked at.
+// proofs: the evidence of one in so many orders from other nodes is checked.
 const proofs = 64
 
-// serve takes Commands of another node.
+// serve takes the Commands of another node.
 func (m fellow) serve(from uint64, c net.Conn) {
 	defer c.Close()
 	if !m.peer.Votes(from) && !m.peer.Learns(from) {
@@ -55,15 +55,14 @@ func (m fellow) trusted(votes bool, c *engine.Command) bool {
 	return m.caused(c)
 }
 
-// revoked reports whether the API key of an order is revoked by now: the other node may not have
-// known.
+// revoked reports whether the API key of an order is revoked. The other node may not know yet.
 func (m fellow) revoked(c *engine.Command) bool {
 	d := m.Board.Directory
 	owner, known := d.Address(c.Owner)
 	return known && d.Revoked(owner, c.Key)
 }
 
-// doubt looks at the evidence of an order if the draw is 0, and returns why it is none.
+// doubt checks the evidence of an order if the draw is 0, and returns what is wrong with it.
 func (m fellow) doubt(c *engine.Command, draw int) error {
 	if c.Kind != engine.Place || draw != 0 || m.cluster.Proved == nil {
 		return nil
@@ -71,7 +70,7 @@ func (m fellow) doubt(c *engine.Command, draw int) error {
 	return m.cluster.Proved(c)
 }
 
-// caused reports whether clients can cause a Command: a gateway may enter no other.
+// caused reports whether clients can cause a Command. A gateway may enter no other.
 func (m fellow) caused(c *engine.Command) bool {
 	switch c.Kind {
 	case engine.Place, engine.Cancel, engine.SplitTokens, engine.MergeTokens, engine.RedeemTokens,
@@ -88,12 +87,12 @@ func (m fellow) caused(c *engine.Command) bool {
 	return false
 }
 
-// warnTime is how long all other members together may take to hear of a Command that panicked.
+// warnTime is how long Warn waits for all other members together.
 const warnTime = time.Second
 
-// Warn tells all other members of a Command that made the engine panic here, by its fingerprint, so
-// that whoever sends it again does not end the next leader. It returns once they have stored it, or
-// after a second.
+// Warn tells all other members the fingerprint of a Command that made the engine panic here, so
+// that the same Command does not end the next leader. It returns once they have stored the
+// fingerprint, or after warnTime.
 func (m *Together) Warn(fingerprint [32]byte) {
 	end := time.Now().Add(warnTime)
 	var told sync.WaitGroup
@@ -119,7 +118,7 @@ func (m *Together) Warn(fingerprint [32]byte) {
 	within(&told, time.Until(end))
 }
 
-// others are the members that this one knows a way to.
+// others returns the members whose addresses this one knows.
 func (m fellow) others() map[uint64]bool {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

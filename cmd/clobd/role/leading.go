@@ -16,8 +16,8 @@ import (
 	"clobd/journal/raft"
 )
 
-// termLog is the journal of a writer that leads: it remembers how far the frames are committed, and
-// measures how long that takes.
+// termLog is the journal of a leader's writer. It knows which frames are committed and measures how
+// long a commit takes.
 type termLog struct {
 	*raft.Lead
 	latency prometheus.Observer
@@ -27,13 +27,13 @@ type termLog struct {
 	waiting []appended  // in order
 }
 
-// appended is a frame that is not known to be committed.
+// appended is a frame that is not committed yet, as far as this member knows.
 type appended struct {
 	head engine.Head
 	at   time.Time
 }
 
-// Append takes the next frame.
+// Append appends the next frame to the log.
 func (l *termLog) Append(f *engine.Frame) error {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, appended{f.Head(), time.Now()})
@@ -41,7 +41,7 @@ func (l *termLog) Append(f *engine.Frame) error {
 	return l.Lead.Append(f)
 }
 
-// Wait returns nil once all frames up to that number are on the disks of a majority.
+// Wait returns nil once all frames up to number no are on the disks of a majority.
 func (l *termLog) Wait(frame uint64) error {
 	if err := l.Lead.Wait(frame); err != nil {
 		return err
@@ -56,14 +56,14 @@ func (l *termLog) Wait(frame uint64) error {
 	return nil
 }
 
-// end is the last frame that is committed and shown. The writer has ended before.
+// end returns the last committed frame, once it is shown. Call end after the writer has ended.
 func (l *termLog) end() engine.Head {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.head
 }
 
-// over reports whether nothing can be appended any more.
+// over reports whether the Lead has ended: nothing can be appended then.
 func over(l *raft.Lead) bool {
 	_, why := l.Committed()
 	return why != nil
@@ -84,7 +84,7 @@ func (m *Together) offer(l *raft.Lead) {
 	}
 }
 
-// govern leads whenever this member may.
+// govern runs a writer whenever the agreement hands this member a Lead.
 func (m *Together) govern() {
 	for {
 		select {
@@ -101,8 +101,8 @@ func (m *Together) govern() {
 	}
 }
 
-// lead lets the Exchange that follows become the writer's, until the Lead is over. Then the Board
-// follows the committed frames again, and so does the Exchange if it has applied nothing else.
+// lead gives the spare Exchange to a writer until the Lead is over. Then the Board follows the
+// committed frames again, and so does the Exchange if all that it has applied is committed.
 func (m *Together) lead(l *raft.Lead) {
 	ended := func() bool { return over(l) || m.isClosing() }
 	if m.spare == nil {
@@ -137,8 +137,8 @@ func (m *Together) lead(l *raft.Lead) {
 	}
 }
 
-// goOn follows again after the lead was lost before anything was written: what another leader has
-// appended is committed and applied here, up to frame end on the Board.
+// goOn makes this member follow again after it lost the lead before it wrote anything. The Board
+// has shown the frames up to end.
 func (m *Together) goOn(l *raft.Lead, x *engine.Exchange, end uint64) {
 	head := m.spare.head
 	if !over(l) { // nobody else could append
@@ -150,14 +150,13 @@ func (m *Together) goOn(l *raft.Lead, x *engine.Exchange, end uint64) {
 	m.setSpare(m.keep(x, head))
 }
 
-// Lost reports whether an error is that of somebody who wrote while the lead went to another node:
-// no failure of this one.
+// Lost reports whether an error only says that the lead went to another node meanwhile.
 func Lost(err error) bool {
 	return errors.Is(err, sequencer.ErrClosed) || errors.Is(err, sequencer.ErrUnknown) ||
 		errors.Is(err, raft.ErrLost)
 }
 
-// awaitHandOver returns once no hand-over is under way. One that fails lets this member go on.
+// awaitHandOver returns once no hand-over is under way: it was carried out, or it has failed.
 func (m *Together) awaitHandOver() {
 	m.stepping.Lock()
 	defer m.stepping.Unlock()
@@ -214,10 +213,11 @@ func (m *Together) begin(writer *sequencer.Sequencer, term uint64) {
 // handTime is how long a hand-over may take before this member goes on leading.
 const handTime = 2 * time.Second
 
-// StepDown finishes what has entered, and lets the voter lead that has most of the log.
+// StepDown answers the Commands that have entered and hands the lead to the voter with most of the
+// log.
 func (m *Together) StepDown(ctx context.Context) error { return m.stepDown(ctx, false) }
 
-// stepDown is StepDown; with needsWell it does nothing unless another voter is well.
+// stepDown is StepDown. With needsWell it does nothing unless another voter could lead at once.
 func (m *Together) stepDown(ctx context.Context, needsWell bool) error {
 	ctx, cancel := context.WithTimeout(ctx, handTime)
 	defer cancel()

@@ -23,46 +23,46 @@ import (
 	"clobd/journal/raft"
 )
 
-// Cluster is what a member is told of its cluster.
+// Cluster are the options of a member.
 type Cluster struct {
 	Name string // of this member
 	ID   uint64
 	// Journal is the ID of the cluster's journal.
 	Journal uint64
 	Listen  string // where it takes connections of other members
-	// Passport says which cluster and journal the folder is for.
+	// Passport names the member, its cluster and its journal.
 	Passport *papers.Passport
-	// Known are the members that this one was told of when it joined: it finds the others in the
-	// journal. Addresses replace those of either, by name.
+	// Known are the members of the day on which this one joined. The journal has the later ones.
+	// Addresses, by name, replace the addresses in both.
 	Known     []papers.Fellow
 	Addresses map[string]string
 	TLS       *tls.Config // with this member's certificate, and the cluster's authority
-	// Faucet is what a client may cause to be paid into a wallet; Links: that it is linked.
+	// Faucet is the most that a client may have paid into a wallet. Links: clients may link wallets.
 	Faucet engine.Cash
 	Links  bool
 	// Quarantined reports whether a Command has once made the engine panic on this node.
 	Quarantined func(*engine.Command) bool
-	// Proved returns why the evidence of an order is none, nil if it is good; nil: nobody looks.
+	// Proved checks the evidence of an order. nil: nobody checks.
 	Proved func(*engine.Command) error
 	// Shun stores the fingerprint of a Command that made the engine panic on another node.
 	Shun func(fingerprint [32]byte) error
-	// Settings are what all members must be started with, as texts by their names: a member that
-	// differs is refused by the others.
+	// Settings are the flags that must be the same for all members, as texts by their names. The
+	// others refuse a member that differs.
 	Settings func() map[string]string
-	// Secrets are the files with the secrets that all members have, by their names.
+	// Secrets returns the files of secrets that all members share, by their names.
 	Secrets func() (map[string][]byte, error)
-	// Heard is told of an API key that another node has heard from.
+	// Heard is called with an API key whose heartbeat came to another node.
 	Heard func(owner engine.WalletNo, key uint32)
-	// Priority says which voter is to lead: that with the highest number of those that are well; with
-	// 0 this one does only while no other can.
+	// Priority ranks the voters that could lead: the highest leads. A voter with 0 leads only while
+	// no other can.
 	Priority int
-	// Clock is what this member compares with the others; nil: time.Now.
+	// Clock is compared with the clocks of the others; nil: time.Now.
 	Clock func() time.Time
 	// Led is called when this member begins to lead. It must not wait.
 	Led func()
 }
 
-// Together is a node of a cluster. Whichever leads, it shows what is committed.
+// Together is a member of a cluster. It shows what is committed, whoever leads.
 type Together struct {
 	*Common
 	cluster *Cluster
@@ -98,7 +98,7 @@ type Together struct {
 	counted  atomic.Pointer[sequencer.Sequencer] // the last writer
 	stepping sync.Mutex                          // held while the lead is handed over
 
-	// The goroutine's that leads.
+	// Of govern's goroutine.
 	shown *frameReader          // stopped while a writer shows what it has committed
 	spare *spare                // nil: none was needed so far
 	next  atomic.Pointer[spare] // spare, for others to look at
@@ -119,8 +119,8 @@ type Node struct {
 	ID      uint64 `json:"id"`
 	Address string `json:"address"`
 	Role    string `json:"role"`
-	// Match is how far the log of the node is known to be that of the leader, and Lag how many entries
-	// are missing there; only the leader knows.
+	// Match is the last entry that the node is known to have, and Lag how many more the leader has.
+	// Both are known to the leader only.
 	Match uint64 `json:"match,omitempty"`
 	Lag   uint64 `json:"lag"`
 	Sent  uint64 `json:"sentBytes"` // to it, by this node
@@ -135,7 +135,7 @@ const (
 	Gateway = "gateway"
 )
 
-// Standing is how a member sees its cluster.
+// Standing is a member's view of its cluster.
 type Standing struct {
 	Node     string          `json:"node"`
 	Role     string          `json:"role"`
@@ -174,7 +174,7 @@ func newTogether(c *Common) *Together {
 	return m
 }
 
-// Start takes part: it follows from now on, and leads when it is elected.
+// Start joins the agreement: the member follows from now on, and leads when it is elected.
 func (m *Together) Start() error {
 	o, c := &m.options, m.cluster
 	m.client = relay.NewClient(relay.Options{Shown: m.Board.Shown})
@@ -238,7 +238,7 @@ func (m *Together) Start() error {
 	return nil
 }
 
-// told are the voters that this member was told of when it joined.
+// told returns the voters of the day on which this member joined.
 func (c *Cluster) told() (voters []uint64) {
 	for _, n := range c.Known {
 		if !n.Gateway {
@@ -248,7 +248,7 @@ func (c *Cluster) told() (voters []uint64) {
 	return voters
 }
 
-// Begin does nothing: whoever leads journals that it does.
+// Begin does nothing: each leader journals its own beginning.
 func (m *Together) Begin() error { return nil }
 
 // Supply sets Enter, EnterAll and Confirm of the door, and lets the node that leads watch
@@ -263,8 +263,7 @@ func (m *Together) Supply(door *ingress.Options) {
 	}
 }
 
-// Writer returns what the last writer of this node has counted; it was never stalled if there was
-// none.
+// Writer returns the counters of this node's last writer, and zeros if there was none.
 func (m *Together) Writer() (counts sequencer.Counters, stalled time.Duration) {
 	if w := m.writer.Load(); w != nil {
 		return w.Counters(), w.Stalled()
@@ -284,7 +283,7 @@ func (m *Together) enter(c *engine.Command) (*sequencer.Call, error) {
 	return call, err
 }
 
-// enterAll is enter for neighbours in the journal.
+// enterAll is enter for Commands that are to be neighbours in the journal.
 func (m *Together) enterAll(commands []engine.Command, calls []*sequencer.Call) error {
 	err := m.enterAllHere(commands, calls)
 	if errors.Is(err, sequencer.ErrClosed) {
@@ -317,7 +316,7 @@ func (m *Together) enterAllHere(commands []engine.Command, calls []*sequencer.Ca
 	return err
 }
 
-// move is told who leads, and in which term.
+// move notes who leads, and in which term.
 func (m *Together) move(leader, term uint64) {
 	m.leader.Store(leader)
 	if m.term.Swap(term) != term {
@@ -334,7 +333,7 @@ func (m *Together) signal() {
 	}
 }
 
-// target is the member to whom Commands go, 0 if there is none.
+// target returns the member to which Commands go, 0 if there is none.
 func (m *Together) target() uint64 {
 	to := m.leader.Load()
 	if to == m.cluster.ID && m.writer.Load() == nil {
@@ -343,18 +342,18 @@ func (m *Together) target() uint64 {
 	return to
 }
 
-// lastWords is how long a node that led may take to say what came of the last Commands.
+// lastWords is how long a former leader may take to answer the last Commands.
 const lastWords = 250 * time.Millisecond
 
-// redial is the first pause before a connection to the leader is tried again. It doubles up to
-// redialMost: a leader that refuses this member, or is slow, must not hear of it all the time.
+// redial is the first pause before the next attempt to connect to the leader. It doubles up to
+// redialMost, to spare a leader that is slow or refuses this member.
 const (
 	redial     = 20 * time.Millisecond
 	redialMost = time.Second
 )
 
-// carry lets the Commands of this node's door travel to whoever leads. What waits when this node
-// itself begins to lead takes a short way.
+// carry sends the Commands of this node's door to the leader. When this node begins to lead itself,
+// the waiting Commands enter its own writer.
 func (m fellow) carry() {
 	for again := redial; !m.isClosing(); {
 		to := m.target()
@@ -413,7 +412,7 @@ func (m fellow) connect(to uint64) (net.Conn, error) {
 	return conn, nil
 }
 
-// hangUp closes the connection when Commands go elsewhere.
+// hangUp closes the connection to the leader when another one leads.
 func (m fellow) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
 	for {
 		select {

@@ -10,8 +10,8 @@ import (
 	"clobd/journal/raft"
 )
 
-// silence is how long a member may hear of no leader before it is not ready: what it shows may be
-// as old. Elections are over long before.
+// silence is how long a member may hear of no leader before it is not ready, because its books may
+// be so old. An election takes much less.
 const silence = 5 * time.Second
 
 // receive takes a message of another member, and notes that the leader is there.
@@ -22,7 +22,7 @@ func (m fellow) receive(x *raft.Message) {
 	m.peer.Receive(x)
 }
 
-// age is how old what this member shows may be: the time since the leader was heard.
+// age returns the time since the leader was heard: what this member shows is no older.
 func (m fellow) age() time.Duration {
 	if m.leader.Load() == m.cluster.ID {
 		return 0
@@ -30,12 +30,12 @@ func (m fellow) age() time.Duration {
 	return max(0, time.Since(time.Unix(0, m.heard.Load())))
 }
 
-// Unready says why this member should not be asked now; "" if it may be.
+// Unready says why clients should not use this member now; "" if they may.
 func (m *Together) Unready() string {
 	if why := m.removal.Load(); why != nil {
 		return *why
 	}
-	// Who was refused by a member that leads no more has to ask the next one; it may lead itself.
+	// A refusal of a former leader no longer counts.
 	if why := m.refusal.Load(); why != nil && why.by == m.leader.Load() {
 		return why.Error()
 	}
@@ -48,9 +48,9 @@ func (m *Together) Unready() string {
 	return ""
 }
 
-// Await waits until this member shows what the leader did after Start: before, it would answer with
-// what it knew when it was stopped. If no leader is heard it waits no longer than an operator who
-// wants to read may have to; Unready tells. The error is that of a member that the leader refuses.
+// Await waits until this member shows all that was committed at its Start. Without a leader it
+// waits only for a while, so that an operator can read old books, and Unready says so. The error
+// says why the leader refuses this member.
 func (m *Together) Await(ctx context.Context) error {
 	told := time.Now()
 	for ctx.Err() == nil {
@@ -92,10 +92,10 @@ func (m *Together) Await(ctx context.Context) error {
 const hintRemoved = "no cluster takes this folder any more; clobd cluster invite and join let a " +
 	"new member in, in a new folder"
 
-// catchGap is the pause between two looks whether the leader is reached.
+// catchGap is the pause between two attempts to reach the leader.
 const catchGap = 20 * time.Millisecond
 
-// catchUpLater goes on where Await had to give up.
+// catchUpLater waits in the background when Await has given up.
 func (m fellow) catchUpLater() {
 	for {
 		if reached, _ := m.catchUp(context.Background()); reached {
@@ -110,12 +110,11 @@ func (m fellow) catchUpLater() {
 	}
 }
 
-// errNobody is the error of a question to a leader when there is none.
+// errNobody is the error of a question to the leader while nobody leads.
 var errNobody = errors.New("no node leads")
 
-// catchUp reports whether this member shows all that was committed when it was asked for the first
-// time. A member that says that it leads is not asked what it shows: it may be cut off, and not
-// know yet that another one leads. The agreement asks a majority.
+// catchUp reports whether this member shows all that was committed at the first call. It asks the
+// agreement, which asks a majority: a member that believes to lead may be cut off and out of date.
 func (m fellow) catchUp(ctx context.Context) (reached bool, err error) {
 	if m.Leads() {
 		return true, nil
@@ -136,8 +135,8 @@ func (m fellow) catchUp(ctx context.Context) (reached bool, err error) {
 	return true, m.wanted() // nobody may have led when this was asked first
 }
 
-// wanted returns the refusal of the member that leads, if that one refuses this member: it may have
-// been started with other settings. Whether the other is reached does not matter here.
+// wanted returns the leader's refusal of this member, which may have been started with other
+// settings. It returns nil if the leader cannot be reached.
 func (m fellow) wanted() error {
 	to := m.leader.Load()
 	if to == 0 || to == m.cluster.ID {

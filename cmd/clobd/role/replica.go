@@ -12,15 +12,15 @@ import (
 	"clobd/journal"
 )
 
-// frameReader hands the frames that are committed to a function, in order, until stop.
+// frameReader hands the committed frames to a function, in order, until stop.
 type frameReader struct {
 	tail  *journal.Tail
 	last  atomic.Uint64 // number of the last frame that was handed on
 	ended chan struct{}
 }
 
-// read begins with the next frame of a Tail, which is behind frame after. failed gets the error
-// that ends it, unless stop or the end of the journal does.
+// read begins with the first frame after the given one. failed gets the error that ends the reader;
+// stop and the journal's end are no errors.
 func read(t *journal.Tail, after uint64, each func(*engine.Frame) error,
 	failed func(error)) *frameReader {
 	r := &frameReader{tail: t, ended: make(chan struct{})}
@@ -58,7 +58,7 @@ func (r *frameReader) stop() uint64 {
 	return r.last.Load()
 }
 
-// glance is the pause between two looks whether a reader is far enough.
+// glance is the pause between two looks at how far a reader is.
 const glance = 500 * time.Microsecond
 
 // reach waits until the reader has handed on a frame, and reports false if over becomes true first.
@@ -93,8 +93,8 @@ func (m *Together) keep(x *engine.Exchange, head engine.Head) *spare {
 	return s
 }
 
-// build makes an Exchange of the newest checkpoint: what this node has applied as the leader cannot
-// be kept, because not all of it is committed.
+// build makes a new spare from the newest checkpoint. The Exchange of a former leader cannot be
+// kept: not all that it has applied is committed.
 func (m *Together) build() *spare {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &spare{made: make(chan struct{}), cancel: cancel}
@@ -123,8 +123,7 @@ func (s *spare) follow(m *Together, x *engine.Exchange, head engine.Head) {
 	}, func(err error) { m.options.Failed("replica", err) })
 }
 
-// isReady reports whether the Exchange could be taken at once: it has applied all but the last few
-// frames up to the one given.
+// isReady reports whether the Exchange has applied all but the last few frames up to the given one.
 func (s *spare) isReady(frame uint64) bool {
 	select {
 	case <-s.made:
@@ -134,10 +133,10 @@ func (s *spare) isReady(frame uint64) bool {
 	}
 }
 
-// fewFrames are applied within a moment.
+// fewFrames are so few frames that to apply them takes no noticeable time.
 const fewFrames = 256
 
-// setSpare sets the Exchange that is the next writer's.
+// setSpare sets the Exchange of the next writer.
 func (m *Together) setSpare(s *spare) {
 	m.spare = s
 	m.next.Store(s)
@@ -149,8 +148,8 @@ func (m fellow) spared() bool {
 	return m.Leads() || s != nil && s.isReady(m.glimpse().Head.Frame)
 }
 
-// take ends the spare at a frame, and returns its Exchange; nil if over becomes true first, or the
-// spare has failed. Then it goes on, if it can.
+// take ends the spare at a frame and returns its Exchange. It returns nil, and the spare goes on,
+// if over becomes true first or the spare has failed.
 func (s *spare) take(head engine.Head, over func() bool) *engine.Exchange {
 	for waits := true; waits; {
 		select {
@@ -178,8 +177,8 @@ func (s *spare) end() {
 	}
 }
 
-// show begins to show committed frames on the Board, behind frame after. Whoever waits for what he
-// did to be shown is told.
+// show begins to show the committed frames behind frame after on the Board, and wakes who waits for
+// them.
 func (m *Together) show(after uint64) *frameReader {
 	t := m.Journal.Tail(after + 1)
 	t.Hurry() // books are read more eagerly than anything else

@@ -23,13 +23,13 @@ import (
 	"clobd/journal/raft"
 )
 
-// Options are what a role is told by the node that plays it. All but Cluster are required.
+// Options are a role's options. All but Cluster are required.
 type Options struct {
 	Data   string     // the node's folder, with the journal in it
 	Async  bool       // acknowledge before the sync: for measuring only
 	Claim  disk.Claim // of the folder
 	InVain bool       // the start before this one found damage in its way
-	// Witnesses are those in the folder who know how far the journal went.
+	// Witnesses are the other stores in the folder that know how far the journal went.
 	Witnesses func() []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
 	Commands uint64
@@ -38,17 +38,17 @@ type Options struct {
 	// Full reports whether the disk has no more room for orders; a node that is alone has its door
 	// for that.
 	Full func() bool
-	// Poisoned gets a Command that made Apply panic, Torn a panic behind Apply. Both end the
-	// process.
+	// Poisoned is called with a Command that made Apply panic, Torn with a panic behind Apply. Both
+	// end the process.
 	Poisoned func(c *engine.Command, seq engine.Sequence, cause any, stack []byte)
 	Torn     func(what string, frame uint64, cause any, stack []byte)
-	// Spent is told where each frame has spent its time.
+	// Spent is called with the times of each frame.
 	Spent func(*sequencer.Spent)
 	// Failed gets the error that ended the writer, the follower or the membership, or nil when that
 	// ended in order.
 	Failed func(what string, err error)
-	// Healing is told how a member gets on that heals its journal, "" at the end; only a cluster's
-	// member needs it.
+	// Healing is called with the progress of a member that heals its journal, and with "" at the end.
+	// Only a cluster's member needs it.
 	Healing func(how string)
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
@@ -56,18 +56,18 @@ type Options struct {
 	Cluster *Cluster // nil: the node is alone
 }
 
-// Role is what a node is to others: alone, or a member of a cluster.
+// Role is a node's part in making the truth: alone, or as a member of a cluster.
 type Role struct {
 	*Common
 	Play
 }
 
-// Play is what the roles do each in its own way. Call Start once, before any goroutine enters a
-// Command.
+// Play is the part of a role that differs between Alone and Together. Call Start once, before any
+// goroutine enters a Command.
 type Play interface {
-	// Start starts what the role consists of.
+	// Start starts the role's goroutines.
 	Start() error
-	// Begin says that the node begins. Start comes before.
+	// Begin journals the node's start. Start comes before.
 	Begin() error
 	// Supply sets Enter and EnterAll of the door. Start comes before.
 	Supply(door *ingress.Options)
@@ -76,21 +76,21 @@ type Play interface {
 	Writer() (counts sequencer.Counters, stalled time.Duration)
 	// Leads reports whether this node gives Commands their Sequence.
 	Leads() bool
-	// Await returns once what this node shows is no older than its start. Start comes before.
+	// Await returns once this node shows all of before its Start. Start comes before.
 	Await(ctx context.Context) error
 	// Confirm returns a Sequence not below that of anything that anybody was told before the call, by
 	// whichever node. Start comes before.
 	Confirm(ctx context.Context) (engine.Sequence, error)
-	// Unready says why this node should not be asked now; "" if it may be.
+	// Unready says why clients should not use this node now; "" if they may.
 	Unready() string
-	// Standing says how a member sees its cluster; nil if the node is alone.
+	// Standing returns a member's view of its cluster; nil if the node is alone.
 	Standing() *Standing
-	// StepDown lets another node lead, if this one does and there is one that can.
+	// StepDown hands the lead to another node, if this one leads and another can.
 	StepDown(ctx context.Context) error
-	// Warn tells the other nodes the fingerprint of a Command that made the engine panic on this one.
+	// Warn tells the other nodes the fingerprint of a Command that made the engine panic here.
 	Warn(fingerprint [32]byte)
-	// Damaged tells of damage of an old part of the journal or the index: a cluster's member makes it
-	// anew.
+	// Damaged reports damage in an old part of the journal or the index. A cluster's member makes the
+	// part anew.
 	Damaged(part string, why error)
 	// Change changes one member of the cluster, if this node leads.
 	Change(ctx context.Context, what Change, name string) error
@@ -101,7 +101,7 @@ type Play interface {
 	Close(ctx context.Context) error
 }
 
-// Common is what every role has.
+// Common is the part that all roles share.
 type Common struct {
 	Journal  *journal.Journal
 	Board    *view.Board
@@ -190,8 +190,8 @@ func open(ctx context.Context, o Options) (*Role, error) {
 	return r, nil
 }
 
-// fits returns why a journal is not for this role: a member's journal has frames that may still be
-// taken back, and that of a node which is alone has no others to agree with.
+// fits returns an error if a journal is not for this role: a member's journal may end with frames
+// that can still be taken back, and a lone node's journal has no members to agree with.
 func (o *Options) fits(j *journal.Journal) error {
 	switch member := journal.Member(j) != nil; {
 	case member && o.Cluster == nil:
@@ -220,7 +220,7 @@ func NewState() (*journal.State, *view.Board) {
 	}, board
 }
 
-// Fresh is NewState for a caller that does not read the Board.
+// Fresh is NewState for callers without use for the Board.
 func Fresh() *journal.State {
 	s, _ := NewState()
 	return s
@@ -247,16 +247,16 @@ func (a *Common) follow() (err error) {
 	return nil
 }
 
-// rephrased is an error in other words.
+// rephrased is an error with another text.
 type rephrased struct {
 	text string
 	err  error
 }
 
-// Error is the words.
+// Error returns the other text.
 func (r *rephrased) Error() string { return r.text }
 
-// Unwrap gives the error.
+// Unwrap returns the original error.
 func (r *rephrased) Unwrap() error { return r.err }
 
 // Advised adds a hint to an error of the journal or the index that has advice for the operator, and

@@ -13,8 +13,8 @@ import (
 	"clobd/journal/raft"
 )
 
-// glimpse is how the agreement stood a moment ago. Whoever asks this node does not keep the
-// agreement from its work.
+// glimpse is a copy of the agreement's state, at most observing old. Requests read the copy, so
+// that they do not keep the agreement from its work.
 type glimpse struct {
 	raft.Standing
 	match map[uint64]uint64
@@ -23,7 +23,7 @@ type glimpse struct {
 // observing is how old a glimpse gets.
 const observing = 50 * time.Millisecond
 
-// look asks the agreement how it stands. After its end the last glimpse stays.
+// look takes a new glimpse. Once the agreement has ended the last glimpse stays.
 func (m *Together) look() {
 	g := &glimpse{match: map[uint64]uint64{}}
 	err := m.peer.Ask(func(c *raft.Core) {
@@ -37,7 +37,7 @@ func (m *Together) look() {
 	}
 }
 
-// glimpse is the newest one.
+// glimpse returns the newest glimpse.
 func (m *Together) glimpse() *glimpse {
 	if g := m.seen.Load(); g != nil {
 		return g
@@ -45,7 +45,7 @@ func (m *Together) glimpse() *glimpse {
 	return &glimpse{}
 }
 
-// observe looks again and again.
+// observe takes a glimpse every observing, until the member closes.
 func (m fellow) observe() {
 	tick := time.NewTicker(observing)
 	defer tick.Stop()
@@ -59,13 +59,13 @@ func (m fellow) observe() {
 	}
 }
 
-// at stands between name and address of a member in what the journal says of it.
+// at stands between the name and the address of a member in the journal.
 const at = "@"
 
 // routing is how often new members are looked for.
 const routing = 250 * time.Millisecond
 
-// route keeps a way to each member.
+// route keeps the network's addresses of all members up to date.
 func (m fellow) route() {
 	known := map[uint64]Node{}
 	for _, n := range m.cluster.Known {
@@ -99,7 +99,7 @@ func (m fellow) route() {
 	}
 }
 
-// called is the name of a member, "" for nobody.
+// called returns the name of a member, "" for id 0.
 func (m *Together) called(id uint64) string {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -114,7 +114,7 @@ func (m *Together) called(id uint64) string {
 	return fmt.Sprintf("member-%d", id)
 }
 
-// Standing says how this member sees its cluster.
+// Standing returns this member's view of its cluster.
 func (m *Together) Standing() *Standing {
 	s, leader := m.glimpse(), m.leader.Load()
 	out := &Standing{Node: m.cluster.Name, Leader: m.called(leader), Term: m.term.Load(),
@@ -195,7 +195,7 @@ func (o *others) Describe(to chan<- *prometheus.Desc) {
 	to <- sentTo
 }
 
-// Collect asks the agreement.
+// Collect reads the agreement's state.
 func (o *others) Collect(to chan<- prometheus.Metric) {
 	for why, n := range o.m.peer.Drops() {
 		to <- prometheus.MustNewConstMetric(refused, prometheus.CounterValue, float64(n), why)
