@@ -34,9 +34,9 @@ computed() {
 # long ago, replays over the change, and plays members whose programs are replaced meanwhile. The
 # node's tests of upgrades build it themselves.
 upgrades() {
-	go test -vet=off -tags nextrules -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
+	go test -vet=off -tags nextrules,pebblegozstd -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
 		./engine/sequencer ./cmd/clobd/role
-	go test -vet=off -tags nextrules -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
+	go test -vet=off -tags nextrules,pebblegozstd -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
 }
 
 # Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
@@ -59,7 +59,7 @@ step "known flaws" known_flaws
 step "without cgo" without_cgo
 step "lanes" lanes
 make --no-print-directory test
-scripts/test.sh full
+scripts/test.sh full # after "make test"
 step "simulators, audit, upgrades" computed
 step "race" scripts/race.sh
 step "dashboards and alerts" scripts/ops.sh

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # The tests of the whole repository. With "short" a test that repeats one thing many times does so a
 # few times only, and what takes many seconds or a real catalog is left out: every test asks
-# testing.Short() or setting.Full for that. With "full" every test of every package has its full
-# size, so none can be forgotten, and each bench runs once, so that it cannot rot. go vet is a part
-# of "make lint".
+# testing.Short() or setting.Full for that. With "full" every package with such a test runs all its
+# tests at full size, and each bench runs once, so that it cannot rot. The other packages have one
+# size, which "short" has. go vet is a part of "make lint".
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
 # Tests of a node wait more than they compute: twice as many packages as processors run at a time.
 # Those that take longest begin, so that none of them is left alone at the end.
 tests() {
-	go test -vet=off -p "$((2 * $(nproc)))" -timeout 20m "$@" ./cmd/clobd ./cmd/clobench ./ingress \
-		./journal ./engine ./...
+	go test -vet=off -p "$((2 * $(nproc)))" -timeout 20m "$@"
+}
+
+# sized FOLDER...: the packages with a test that asks for its size.
+sized() {
+	grep -rlE --include='*_test.go' 'testing\.Short\(\)|setting\.(Full|Size|Number|Seed)' "$@" |
+		xargs -n 1 dirname | sort -u | sed 's,^,./,'
 }
 
 benches() {
@@ -24,9 +29,11 @@ benches() {
 }
 
 case ${1:-full} in
-short) step "tests" tests -short ;;
+short) step "tests" tests -short ./cmd/clobd ./cmd/clobench ./ingress ./journal ./engine ./... ;;
 full)
-	step "tests, full size" tests
+	# shellcheck disable=SC2046 # folders without blanks
+	step "tests, full size" tests ./cmd/clobd ./cmd/clobench ./journal ./engine \
+		$(sized api bench cmd engine ingress journal scripts)
 	step "benches, once each" benches
 	;;
 *) echo "usage: scripts/test.sh [short|full]" >&2; exit 2 ;;

@@ -29,8 +29,8 @@ func buildNext(t *testing.T) string {
 	if exists(binary) {
 		return binary
 	}
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-tags", "nextrules", "-o", binary,
-		".").CombinedOutput()
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-tags", "nextrules,pebblegozstd",
+		"-o", binary, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
