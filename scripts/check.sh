@@ -34,9 +34,10 @@ computed() {
 # long ago, replays over the change, and plays members whose programs are replaced meanwhile. The
 # node's tests of upgrades build it themselves.
 upgrades() {
-	go test -vet=off -tags nextrules,pebblegozstd -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
+	local tags=nextrules,pebblegozstd
+	go test -vet=off -tags "$tags" -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
 		./engine/sequencer ./cmd/clobd/role
-	go test -vet=off -tags nextrules,pebblegozstd -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
+	go test -vet=off -tags "$tags" -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
 }
 
 # Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
