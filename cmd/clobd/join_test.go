@@ -118,9 +118,10 @@ func TestClusterJoin(t *testing.T) {
 	if b, _ = f.burst(t, "", func() { f.ask(t, "promote", "d") }); b.unknown > 0 {
 		t.Errorf("%d unknown", b.unknown)
 	}
-	if s, err := standing(d); err != nil || s.Role == role.Gateway {
-		t.Errorf("promoted, d sees %+v %v", s, err)
-	}
+	waitFor(t, "d hears of its vote, after the leader", func() bool {
+		s, err := standing(d)
+		return err == nil && s.Role != role.Gateway
+	})
 	// Of the four voters three must agree: without d's vote the other two could not.
 	leader = f.agree(t)
 	if b, pause = f.burst(t, leader, func() { f.nodes[leader].kill(t) }); len(b.acks) == 0 {

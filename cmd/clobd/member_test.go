@@ -228,9 +228,10 @@ func TestClusterChange(t *testing.T) {
 		x.Host = f.traders["g"][0].Host
 	}
 	delete(f.traders, out)
-	if s, err := standing(f.nodes["g"]); err != nil || len(s.Nodes) != 3 || s.Role == role.Gateway {
-		t.Errorf("g sees %+v %v", s, err)
-	}
+	waitFor(t, "g hears of its vote and of three members, after the leader", func() bool {
+		s, err := standing(f.nodes["g"])
+		return err == nil && len(s.Nodes) == 3 && s.Role != role.Gateway
+	})
 	// Of the three voters one goes: without g's vote there would be no majority.
 	for range 2 {
 		was := f.agree(t)
