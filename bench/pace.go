@@ -49,8 +49,9 @@ type pacedSide struct {
 	list []Paced
 }
 
-// blamed is an error if the generator made the figures of every second load of a side or of more:
-// what is said of a side is a median of its loads. The error names each such side.
+// blamed returns an error if the generator was too slow in half of a side's loads or more: the
+// side's figures are medians of its loads, and would be the generator's. The error names each such
+// side.
 func blamed(sides ...pacedSide) error {
 	var problems []error
 	for _, side := range sides {

@@ -26,7 +26,7 @@ const (
 	tokenSum    = 4 // bytes of a checksum, so that a damaged copy is noticed
 )
 
-// newToken makes a token with a random number and secret.
+// newToken makes a token; its number and its secret are random.
 func newToken(cluster, issuer uint64, root []byte) (t Token) {
 	t.Cluster, t.Issuer, t.Root = cluster, issuer, sha256.Sum256(root)
 	rand.Read(t.No[:])

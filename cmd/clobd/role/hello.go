@@ -121,7 +121,7 @@ func canvass(m fellow, ids []uint64, limit time.Duration) map[uint64]welcome {
 	return maps.Clone(found) // the late ones go on
 }
 
-// within waits for a group, no longer than a limit.
+// within waits until all goroutines of a group have ended, no longer than a limit.
 func within(group *sync.WaitGroup, limit time.Duration) {
 	done := make(chan struct{})
 	go func() {
