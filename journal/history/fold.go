@@ -105,10 +105,8 @@ type stamp struct {
 
 func (d *fold) command(c *engine.Command, seq engine.Sequence, now engine.Time,
 	events []engine.Event) error {
-	if !d.markets.ready {
-		if err := d.markets.load(d.resting); err != nil {
-			return err
-		}
+	if err := d.markets.load(d.resting); err != nil {
+		return err
 	}
 	if err := d.ledger.command(d.batch, c, now, events); err != nil {
 		return err
@@ -348,9 +346,13 @@ func (d *fold) rowOf(id *engine.OrderID) (*row, error) {
 func mustLoad(db *pebble.DB, id *engine.OrderID, o *row) error {
 	found, err := o.load(db, id)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
+		err = unknownOrder(id)
 	}
 	return err
+}
+
+func unknownOrder(id *engine.OrderID) error {
+	return fmt.Errorf("%w: order %x is unknown to the index", errContradiction, *id)
 }
 
 func (d *fold) markDirty(o *row) {

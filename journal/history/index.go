@@ -410,7 +410,10 @@ func (x *Index) Run() error {
 		return nil
 	}
 	defer close(x.done)
-	var err error
+	err := x.fold.markets.load(x.fold.resting) // while the node does something else
+	if err != nil {
+		err = fmt.Errorf("read what rests at Sequence %d: %w", x.fold.at.sequence, err)
+	}
 	for err == nil {
 		err = x.step()
 	}

@@ -421,7 +421,7 @@ func checkRefusal(t *testing.T, x *Index, m *maker, want string) {
 	}()
 	err := x.Run()
 	if err == nil || !strings.Contains(err.Error(), want) ||
-		!strings.Contains(err.Error(), "fold Sequence") ||
+		!strings.Contains(err.Error(), " Sequence ") ||
 		!strings.Contains(err.Error(), "start again: it is made anew") {
 		t.Errorf("%s: %v", want, err)
 	}
