@@ -63,6 +63,9 @@ type Core struct {
 	conf      *pb.ConfState
 	names     map[uint64]string // of the members, as they were admitted
 	removed   map[uint64]bool
+	ballot    journal.Ballot // handed out to be written, but for what is owed
+	owes      bool           // the next Write has to say what is committed
+	owedSince uint64         // tick
 	failed    error
 }
 
@@ -117,6 +120,8 @@ func NewCore(o CoreOptions) (*Core, error) {
 	c := &Core{ID: o.ID, storage: s, propose: o.propose, confirm: o.confirm,
 		log: cmp.Or(o.Log, slog.Default()), term: s.hard.GetTerm(), last: s.last.Index,
 		lastTerm: s.last.Term, committed: s.hard.GetCommit(), applied: s.hard.GetCommit(),
+		ballot: journal.Ballot{Term: s.hard.GetTerm(), Vote: s.hard.GetVote(),
+			Commit: s.hard.GetCommit()},
 		conf: s.conf, names: s.names, removed: s.removed,
 		guard: guard{told: o.Voters, nominated: s.nominated, heads: map[uint64][]judged{}}}
 	if c.propose == nil {
@@ -168,6 +173,10 @@ func (c *Core) Tick() {
 		c.raw.Tick()
 	}
 	c.asks.tick(c)
+	if c.owes && c.guard.ticks > c.owedSince {
+		c.owes = false
+		c.work.Write = append(c.work.Write, &Write{storage: c.storage, by: c.ID, Ballot: c.ballot})
+	}
 }
 
 // Step takes a message of another member, whom the caller knows for sure. What that one may not
@@ -355,7 +364,7 @@ func (c *Core) gather() {
 		for _, m := range rd.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
-				c.work.Write = append(c.work.Write, c.write(m))
+				c.write(m)
 			case raft.LocalApplyThread:
 				c.commit(m)
 			default:
@@ -399,11 +408,28 @@ func (c *Core) mayLead() bool {
 		c.raw.BasicStatus().LeadTransferee == raft.None
 }
 
-// write makes a Write of what the library wants to be stored.
-func (c *Core) write(m *pb.Message) *Write {
+// write makes a Write of what the library wants to be stored. What only says that more is committed
+// waits for the next Write, or for a tick: nobody counts on it, and each Write costs every member
+// three wake-ups.
+func (c *Core) write(m *pb.Message) {
 	w := &Write{storage: c.storage, by: c.ID, entries: m.GetEntries(), after: m.GetResponses()}
 	if m.Term != nil {
 		w.Ballot = journal.Ballot{Term: m.GetTerm(), Vote: m.GetVote(), Commit: m.GetCommit()}
+	}
+	last := c.ballot
+	last.Commit = w.Ballot.Commit
+	if len(w.entries) == 0 && len(w.after) == 0 && w.Ballot == last {
+		if !c.owes {
+			c.owes, c.owedSince = true, c.guard.ticks
+		}
+		c.ballot = w.Ballot
+		return
+	}
+	if w.Ballot == (journal.Ballot{}) && c.owes {
+		w.Ballot = c.ballot
+	}
+	if w.Ballot != (journal.Ballot{}) {
+		c.ballot, c.owes = w.Ballot, false
 	}
 	for _, e := range w.entries {
 		row := toJournal(e)
@@ -420,7 +446,7 @@ func (c *Core) write(m *pb.Message) *Write {
 		c.rememberHead(&row, frame)
 		w.Entries = append(w.Entries, row)
 	}
-	return w
+	c.work.Write = append(c.work.Write, w)
 }
 
 // rememberHead notes the end of the frames up to an entry that goes to the log. Those of others

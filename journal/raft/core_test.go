@@ -235,3 +235,42 @@ func TestOldEntries(t *testing.T) {
 		t.Errorf("it has %+v of %+v", head, w.head)
 	}
 }
+
+// TestOwed: what only says that more is committed goes out with the next Write, or with a tick.
+func TestOwed(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1, Name: "a@x"}})
+	c := s.cores[1]
+	c.Campaign()
+	s.settle()
+	c.Tick()
+	s.settle()
+	var writes []*Write
+	note := func(w *Work) { writes = append(writes, w.Write...) }
+	rounds := func() {
+		writes = nil
+		for s.round(note) {
+		}
+	}
+	before := c.committed
+	for i := range uint64(2) {
+		if err := c.raw.Propose(nil); err != nil {
+			t.Fatal(err)
+		}
+		rounds()
+		if len(writes) != 1 || c.committed != before+i+1 {
+			t.Fatalf("entry %d: %d Writes, committed %d after %d", i, len(writes), c.committed, before)
+		}
+	}
+	if got := writes[0].Ballot.Commit; got != before+1 {
+		t.Errorf("the second entry's Write says that %d is committed, not %d", got, before+1)
+	}
+	c.Tick()
+	rounds()
+	if len(writes) != 1 || writes[0].Ballot.Commit != before+2 || writes[0].Ballot.Term == 0 {
+		t.Errorf("a tick later: %d Writes", len(writes))
+	}
+	c.Tick()
+	if rounds(); len(writes) != 0 {
+		t.Errorf("two ticks later: %d Writes", len(writes))
+	}
+}
