@@ -41,7 +41,9 @@ PLAIN _mm512_xor_si512(plain a, plain b) { EACH(a[l] ^ b[l]); }
 // A shift by 64 or more leaves nothing, or only the sign.
 PLAIN _mm512_srli_epi64(plain a, unsigned n) { EACH(n < 64 ? a[l] >> n : 0); }
 PLAIN _mm512_slli_epi64(plain a, unsigned n) { EACH(n < 64 ? a[l] << n : 0); }
-PLAIN _mm512_srai_epi64(plain a, unsigned n) { EACH((uint64_t)((int64_t)a[l] >> (n < 64 ? n : 63))); }
+PLAIN _mm512_srai_epi64(plain a, unsigned n) {
+	EACH((uint64_t)((int64_t)a[l] >> (n < 64 ? n : 63)));
+}
 PLAIN _mm512_rol_epi64(plain a, int n) { EACH(a[l] << (n & 63) | a[l] >> (-n & 63)); }
 
 // Bit 4·a + 2·b + c of table is the result for bits a, b, c.
