@@ -10,9 +10,14 @@ without_cgo() {
 }
 
 # A signature's terms are added up in Go or in lanes: the lanes with each bound of each number
-# checked, and everything on a processor that has none.
+# checked, in plain C and by the instructions, and everything on a processor that has none.
 lanes() {
-	go test -vet=off -tags lanescheck ./ingress/auth/lanes ./ingress/auth/curve
+	go test -vet=off -tags lanescheck,lanesplain ./ingress/auth/lanes ./ingress/auth/curve
+	if grep -q avx512ifma /proc/cpuinfo; then
+		go test -vet=off -tags lanescheck ./ingress/auth/lanes ./ingress/auth/curve
+	else
+		echo "SKIPPED: the lanes by instructions: this processor has no AVX-512 IFMA"
+	fi
 	GODEBUG=cpu.avx512ifma=off go test -vet=off -short ./ingress/auth/...
 }
 

@@ -32,8 +32,10 @@ type File struct {
 	Syntax *ast.File
 }
 
-// test reports whether the file takes part in tests only.
-func (f *File) test() bool { return strings.HasSuffix(f.Path, "_test.go") }
+// test reports whether the file takes part in tests only, as Go or as a header of C.
+func (f *File) test() bool {
+	return strings.HasSuffix(f.Path, "_test.go") || strings.HasSuffix(f.Path, "_test.h")
+}
 
 // Package is one folder with Go files in it.
 type Package struct {

@@ -22,7 +22,8 @@
 // # Limits
 //
 // Each number has bounds, which lanes.c states and proves. The build tag lanescheck compiles a
-// check of each bound at each step.
+// check of each bound at each step, and lanesplain the lanes in plain C, for tests on processors
+// that have none.
 //
 // Reading order: lanes_cgo.go, lanes.h, lanes.c (the field, then load, add and join, then the two
 // sums), keccak.c. lanes_none.go is for all other builds.

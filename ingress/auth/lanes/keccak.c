@@ -1,7 +1,6 @@
 //go:build cgo && amd64
 
 // Keccak-256 of eight messages, one in each lane.
-#include "lanes.h"
 #include "vec.h"
 
 #define XOR3(a, b, c) _mm512_ternarylogic_epi64(a, b, c, 0x96) // a ^ b ^ c

@@ -16,7 +16,6 @@
 // NARROW numbers are WIDE, and WIDE ones are FACTORs.
 #include <string.h>
 
-#include "lanes.h"
 #include "vec.h"
 
 typedef struct { vec v[5]; } num;

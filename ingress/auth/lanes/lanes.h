@@ -4,6 +4,9 @@
 #define BASE_WIDTH 10 // bits of a digit of the generator's comb
 #define KEY_WIDTH 7   // and of a signer's
 #define BLOCK 17      // words of a Keccak block
+#ifndef LANES_PLAIN
+#define LANES_PLAIN 0 // 1: plain C instead of the instructions, for tests
+#endif
 
 // A table is a comb as package curve lays it out: points of eight words, x and y. Factors are eight
 // words, k of the generator's table and k of the signer's. A sum has sixteen words: x, y, zz, zzz.

@@ -3,6 +3,8 @@
 package lanes
 
 // #cgo CFLAGS: -O3
+// #cgo lanescheck CFLAGS: -DLANES_CHECK
+// #cgo lanesplain CFLAGS: -DLANES_PLAIN=1 -O1 -Wno-psabi
 // #cgo noescape lanes_sum
 // #cgo nocallback lanes_sum
 // #cgo noescape lanes_sums
@@ -31,7 +33,7 @@ var (
 )
 
 // Have reports whether the processor has the instructions and the kernel keeps the registers.
-func Have() bool { return cpu.X86.HasAVX512F && cpu.X86.HasAVX512IFMA }
+func Have() bool { return C.LANES_PLAIN == 1 || cpu.X86.HasAVX512F && cpu.X86.HasAVX512IFMA }
 
 // Lack says what is missing where Have is false.
 const Lack = "the processor or the kernel has no AVX-512 IFMA"

@@ -1,9 +1,13 @@
 // A vector of eight words. The attribute makes a compiler that builds for any amd64 compile
 // functions for processors with such vectors; on others nobody calls them.
+#include "lanes.h"
+#if LANES_PLAIN
+#include "plain_test.h"
+#else
 #include <immintrin.h>
-#include <stdint.h>
-
 #define LANES __attribute__((target("avx512f,avx512ifma")))
+#endif
+
 #define INLINE static inline LANES __attribute__((always_inline))
 #define OUTLINE static LANES __attribute__((noinline))
 
