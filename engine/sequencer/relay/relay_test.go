@@ -56,7 +56,7 @@ func connect(t *testing.T, c *Client, s *Server, allowed func(*engine.Command) b
 	t.Helper()
 	near, far := net.Pipe()
 	var joined sync.WaitGroup
-	joined.Go(func() { _ = s.Serve(far, allowed) })
+	joined.Go(func() { _ = s.Serve(far, Visitor{Allowed: allowed}) })
 	joined.Go(func() { _ = c.Carry(near) })
 	cut = func() {
 		near.Close()
@@ -392,7 +392,7 @@ func TestMalformed(t *testing.T) {
 			_, _ = near.Write(b)
 			_, _ = io.Copy(io.Discard, near)
 		}()
-		if err := s.Serve(far, all); !errors.Is(err, errMalformed) || entered != 0 {
+		if err := s.Serve(far, Visitor{Allowed: all}); !errors.Is(err, errMalformed) || entered != 0 {
 			t.Errorf("%s: %v, %d entered", name, err, entered)
 		}
 		near.Close()
@@ -510,7 +510,8 @@ func TestWarn(t *testing.T) {
 			}
 		}
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(far, func(*engine.Command) bool { return x.allowed }) }()
+		v := Visitor{Allowed: func(*engine.Command) bool { return x.allowed }}
+		go func() { served <- s.Serve(far, v) }()
 		if err := Warn(near, [32]byte{7}); (err == nil) != x.good {
 			t.Errorf("%+v: %v", x, err)
 		}
