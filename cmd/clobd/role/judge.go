@@ -27,8 +27,12 @@ func (m fellow) serve(from uint64, c net.Conn) {
 	if !commands {
 		return
 	}
+	gateway := from
+	if m.peer.Votes(from) {
+		gateway = 0 // believed in all that it says of its callers
+	}
 	err := m.server.Serve(c, relay.Visitor{Old: !limits, Charge: func(b []engine.Command) error {
-		return charge(m, from, b)
+		return charge(m, b, gateway)
 	}, Allowed: func(command *engine.Command) bool {
 		if !m.trusted(m.peer.Votes(from), command) {
 			return false
@@ -69,8 +73,9 @@ func (m fellow) revoked(c *engine.Command) bool {
 
 // charge counts a bundle that another node's door has let in, in the account windows of this one's
 // door: so the limits of an account hold over all doors together. Nothing but the Commands says
-// what they cost, and whom. Those of a bundle that count belong to one account.
-func charge(m fellow, from uint64, b []engine.Command) error {
+// what they cost, and whom. Those of a bundle that count belong to one account. gateway is the id of
+// a node without a vote, 0 for any other.
+func charge(m fellow, b []engine.Command, gateway uint64) error {
 	if m.cluster.Windows == nil {
 		return nil
 	}
@@ -90,10 +95,6 @@ func charge(m fellow, from uint64, b []engine.Command) error {
 	account, known := m.Board.Directory.Address(owner)
 	if !known { // nothing counts, or the engine refuses it
 		return nil
-	}
-	gateway := from
-	if m.peer.Votes(from) {
-		gateway = 0
 	}
 	v := m.cluster.Windows.Forwarded(account, b, gateway)
 	if v.Wait > 0 {
