@@ -140,7 +140,7 @@ func (n membership) readCluster(ctx context.Context) error {
 			n.log.Info("certificate of this member read again")
 		})
 	}
-	who, secure, err := papers.Keep(n.Data, keep)
+	who, secure, err := papers.Keep(n.Data, n.log, keep)
 	switch {
 	case exists(papers.Part(n.Data)) && (err == nil || errors.Is(err, papers.ErrNone)):
 		return cli.Hint(fmt.Errorf("%s is not made yet", papers.Folder(n.Data)),
