@@ -67,8 +67,9 @@ func TestForwarded(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: full elsewhere:\n%s\nfull here:\n%s", x.request, got, want)
 		}
-		if a, b := counted(t, own.server.metrics.limited), counted(t, other.server.metrics.limited); a != b {
-			t.Errorf("%s: %v refusals counted, here %v", x.request, b, a)
+		there, here := counted(t, other.server.metrics.limited), counted(t, own.server.metrics.limited)
+		if there != here {
+			t.Errorf("%s: %v refusals counted, here %v", x.request, there, here)
 		}
 	}
 	h := newHouse(t, elsewhere)

@@ -15,7 +15,7 @@ import (
 	"clobd/ingress/auth"
 )
 
-// TestClusterWindows: an account has its limit once over all doors, whichever nodes they are at. The
+// TestClusterWindows: an account has its limit once over all doors, whichever nodes they are at. A
 // door that must turn the account away because of what it did elsewhere answers as the node whose
 // own window is full. Cancels go on, and so do other accounts.
 func TestClusterWindows(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,9 +40,9 @@ func TestTwice(t *testing.T) {
 			return err
 		},
 	}
-	for _, x := range [][2]string{{"master.check", "master.key"}, {"cluster/node.pem", "cluster/member.json"},
-		{"cluster/node.key", "cluster/member.json"}, {"cluster/ca.pem", "cluster/member.json"}} {
-		reads[x[0]] = reads[x[1]]
+	reads["master.check"] = reads["master.key"]
+	for _, name := range []string{"node.pem", "node.key", "ca.pem"} {
+		reads["cluster/"+name] = reads["cluster/member.json"]
 	}
 	for name, read := range reads {
 		for _, file := range []string{name, name + ".copy"} {
@@ -74,7 +73,8 @@ func TestTwice(t *testing.T) {
 		}
 		flipBit(t, filepath.Join(a.data, name), 1, 0)
 		flipBit(t, filepath.Join(a.data, name+".copy"), 80, 0)
-		if err := read(); err == nil || !strings.Contains(err.Error(), filepath.Join(a.data, name)+" or its copy") {
+		both := filepath.Join(a.data, name) + " or its copy"
+		if err := read(); err == nil || !strings.Contains(err.Error(), both) {
 			t.Errorf("both of %s: %v", name, err)
 		}
 		flipBit(t, filepath.Join(a.data, name), 1, 0)
@@ -129,9 +129,8 @@ func lonelyMember(t *testing.T) *process {
 	t.Helper()
 	binary, place := buildNode(t), "a@"+freeAddress(t)
 	p := newProcess(t, binary, filepath.Join(t.TempDir(), "a"), "--cluster", place)
-	out, err := exec.Command(binary, "cluster", "init", "--data", p.data, "--cluster", place).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if said, done := command(t, binary, "cluster", "init", "--data", p.data, "--cluster", place); !done {
+		t.Fatal(said)
 	}
 	return p
 }

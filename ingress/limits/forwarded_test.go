@@ -63,7 +63,8 @@ func TestForwarded(t *testing.T) {
 		expect(name, take(alice, 50, c, 7), "")
 		expect(name, take(alice, 100, c, 7), name)
 	}
-	expect("keys that are given up", take(alice, 100, engine.Command{Kind: engine.SetKey, Revoke: true}, 7), "")
+	given := engine.Command{Kind: engine.SetKey, Revoke: true}
+	expect("keys that are given up", take(alice, 100, given, 7), "")
 	// A gateway that makes up cancels of carol: those of others go through, and her own here.
 	carol := engine.Address{3}
 	expect("a gateway's cancels", take(carol, 2400, cancel, 7), "")

@@ -27,6 +27,6 @@
 //     is damaged.
 //
 // Read guard.go, files.go with spare.go, options.go, folder.go, lock.go, stall.go, space.go, and
-// failure.go with the kinds of errors; twin.go (files that are kept twice); sum.go (checksums, and the bit
-// that makes one wrong), gate.go and metrics.go are small tools for all.
+// failure.go with the kinds of errors; twin.go (files that are kept twice); sum.go
+// (checksums, and the bit that makes one wrong), gate.go and metrics.go are small tools for all.
 package disk

@@ -47,8 +47,8 @@ func (w *twins) get(path string) []byte {
 // read is a start.
 func (w *twins) read() error {
 	w.log.Reset()
-	return Twice(slog.New(slog.NewTextHandler(&w.log, nil)), func() []string { return []string{w.path} },
-		func() error { return nil })
+	paths := func() []string { return []string{w.path} }
+	return Twice(slog.New(slog.NewTextHandler(&w.log, nil)), paths, func() error { return nil })
 }
 
 // TestTwins: whichever bit of a file or of its copy is flipped, the next reading has the file as it

@@ -203,8 +203,8 @@ func Put(path string, b []byte) error {
 
 // Keep is Read for a node that runs for long. It hands keep a function that reads the node's own
 // certificate again. New connections use the certificate of the last call that succeeded. The
-// authority's certificate is read once only. Keep keeps the files that Read needs twice, and makes a
-// damaged one whole again. ca.key has no copy: whoever takes that key away must know where it is.
+// authority's certificate is read once only. Keep keeps the files that Read needs twice, and makes
+// a damaged one whole again. ca.key has no copy: who takes that key away must know where it is.
 func Keep(data string, log *slog.Logger, keep func(reload func() error)) (*Passport, *tls.Config,
 	error) {
 	who, secure, err := readTwice(data, log)

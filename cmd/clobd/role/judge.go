@@ -73,8 +73,8 @@ func (m fellow) revoked(c *engine.Command) bool {
 
 // charge counts a bundle that another node's door has let in, in the account windows of this one's
 // door: so the limits of an account hold over all doors together. Nothing but the Commands says
-// what they cost, and whom. Those of a bundle that count belong to one account. gateway is the id of
-// a node without a vote, 0 for any other.
+// what they cost, and whom. Those of a bundle that count belong to one account. gateway is the id
+// of a node without a vote, 0 for any other.
 func charge(m fellow, b []engine.Command, gateway uint64) error {
 	if m.cluster.Windows == nil {
 		return nil

@@ -264,8 +264,8 @@ func TestKinds(t *testing.T) {
 }
 
 // TestCharge: a bundle whose account has no room enters nothing, all who wait for it are told how
-// long to wait, and the next one enters. One that makes no sense is refused. A program that does not
-// know that answer is told that the leader is busy.
+// long to wait, and the next one enters. One that makes no sense is refused. A program that does
+// not know that answer is told that the leader is busy.
 func TestCharge(t *testing.T) {
 	var leads atomic.Bool
 	leads.Store(true)
@@ -340,8 +340,8 @@ func TestWaits(t *testing.T) {
 		full.Window != 9 {
 		t.Error(a.err)
 	}
-	for _, b := range [][]byte{{limited}, {limited, 0}, {limited, 0, 0}, {limited, 0, 0x80}, {limited + 1, 0, 1},
-		binary.AppendUvarint([]byte{limited, 0}, longestWait+1)} {
+	for _, b := range [][]byte{{limited}, {limited, 0}, {limited, 0, 0}, {limited, 0, 0x80},
+		{limited + 1, 0, 1},		binary.AppendUvarint([]byte{limited, 0}, longestWait+1)} {
 		if _, err := a.take(b); !errors.Is(err, errMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
