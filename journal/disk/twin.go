@@ -25,8 +25,8 @@ const twin = ".copy"
 // A file is damaged if it differs from a good copy in a few bits, or ends too early, or has zeros
 // instead of text. A file that differs otherwise was put there by a person, and stays. So do files
 // without a copy, and links. The error names a file that is damaged, or may be, as its copy is.
-// Twice asks for the paths again after the reading, which may make some of the files. A node without
-// a copy is as good as one with it: what keeps a copy from being made is logged only.
+// Twice asks for the paths again after the reading, which may make some of the files. A node
+// without a copy is as good as one with it: what keeps a copy from being made is logged only.
 func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 	for _, path := range paths() {
 		if err := mend(log, path); err != nil {

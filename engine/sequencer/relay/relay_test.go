@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -341,7 +342,7 @@ func TestWaits(t *testing.T) {
 		t.Error(a.err)
 	}
 	for _, b := range [][]byte{{limited}, {limited, 0}, {limited, 0, 0}, {limited, 0, 0x80},
-		{limited + 1, 0, 1},		binary.AppendUvarint([]byte{limited, 0}, longestWait+1)} {
+		{limited + 1, 0, 1}, binary.AppendUvarint([]byte{limited, 0}, longestWait+1)} {
 		if _, err := a.take(b); !errors.Is(err, errMalformed) {
 			t.Errorf("%x: %v", b, err)
 		}
@@ -389,7 +390,8 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal("more is left than there was")
 		}
 		left, err := again.take(written)
-		if err != nil || len(left) != 0 || again.receipt != a.receipt || again.err != a.err ||
+		if err != nil || len(left) != 0 || again.receipt != a.receipt ||
+			!reflect.DeepEqual(again.err, a.err) ||
 			!bytes.Equal(again.append(nil), written) {
 			t.Fatalf("%+v written and read: %+v %v", a, again, err)
 		}
