@@ -22,8 +22,8 @@ import (
 
 // TestClusterFlips flips single bits of the folder of a voter or the gateway while that is down, or
 // while it runs: journal, index, checkpoints, mark, catalog, and while it is down secrets and
-// papers of the cluster. The node is whole again by itself, has all that was acknowledged, and shows
-// what the others show. What it does not read until a scrub is found by that.
+// papers of the cluster. The node is whole again by itself, has all that was acknowledged, and
+// shows what the others show. What it does not read until a scrub is found by that.
 func TestClusterFlips(t *testing.T) {
 	setting.Full(t, "a node starts for each flip; TestClusterHeals stays")
 	f := newFleet(t, 1)

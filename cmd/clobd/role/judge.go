@@ -71,6 +71,10 @@ func (m fellow) revoked(c *engine.Command) bool {
 	return known && d.Revoked(owner, c.Key)
 }
 
+// longestList is how many Commands of one request count at most. A list that is longer than a window
+// only fills it, so there must be a bound.
+const longestList = 1000
+
 // charge counts a bundle that another node's door has let in, in the account windows of this one's
 // door: so the limits of an account hold over all doors together. Nothing but the Commands says
 // what they cost, and whom. Those of a bundle that count belong to one account. gateway is the id
@@ -83,13 +87,15 @@ func charge(m fellow, b []engine.Command, gateway uint64) error {
 		return sequencer.ErrNoLeader // who leads counts them
 	}
 	var owner engine.WalletNo
+	n := 0
 	for i := range b {
 		switch c := &b[i]; {
 		case !limits.Counts(c):
-		case owner != 0 && owner != c.Owner:
+		case n > 0 && owner != c.Owner, n == longestList:
 			return relay.ErrKind
 		default:
 			owner = c.Owner
+			n++
 		}
 	}
 	account, known := m.Board.Directory.Address(owner)

@@ -119,16 +119,19 @@ func TestCharge(t *testing.T) {
 		"two owners":             {[]engine.Command{place, other}, relay.ErrKind},
 		"a gift beside":          {[]engine.Command{place, gift}, nil},
 		"nobody's":               {[]engine.Command{gift}, nil},
+		"two, one of them none":  {[]engine.Command{{Kind: engine.Cancel}, place}, relay.ErrKind},
+		"no request":             {slices.Repeat([]engine.Command{place}, 1001), relay.ErrKind},
 		"an owner not shown yet": {[]engine.Command{{Kind: engine.Place, Owner: 99}}, nil},
 	} {
 		if err := charge(m, x.b, 7); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	many := slices.Repeat([]engine.Command{place}, 2398)
 	full := new(sequencer.LimitedError)
-	if err := charge(m, many, 7); err != nil {
-		t.Error(err)
+	for _, n := range []int{1000, 1000, 398} {
+		if err := charge(m, slices.Repeat([]engine.Command{place}, n), 7); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := charge(m, []engine.Command{place}, 0); !errors.As(err, &full) || full.Wait <= 0 ||
 		m.full.Load() != 1 {
