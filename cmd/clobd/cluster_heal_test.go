@@ -313,7 +313,7 @@ func count(counts map[string]int, said string) {
 // flipOne flips one bit of one file of a node.
 func (f *fleet) flipOne(t *testing.T, p *process, live bool, kinds map[string]int) string {
 	t.Helper()
-	var names []string
+	var names, twice []string
 	err := filepath.WalkDir(p.data, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && e.IsDir() { // it was replaced just now
 			return nil
@@ -327,14 +327,17 @@ func (f *fleet) flipOne(t *testing.T, p *process, live bool, kinds map[string]in
 				names = append(names, name)
 			}
 		default: // what a node reads at its start only, and keeps twice
-			if e == nil && about.Size() > 0 && !live && exists(p.data, strings.TrimSuffix(name, ".copy")+".copy") {
-				names = append(names, name)
+			if e == nil && !live && exists(p.data, strings.TrimSuffix(name, ".copy")+".copy") {
+				twice = append(twice, name)
 			}
 		}
 		return err
 	})
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
+	}
+	if len(twice) > 0 && f.rand.IntN(4) == 0 {
+		names = twice
 	}
 	for range 100 {
 		name := names[f.rand.IntN(len(names))]

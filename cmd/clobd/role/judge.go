@@ -71,8 +71,8 @@ func (m fellow) revoked(c *engine.Command) bool {
 	return known && d.Revoked(owner, c.Key)
 }
 
-// longestList is how many Commands of one request count at most. A list that is longer than a window
-// only fills it, so there must be a bound.
+// longestList is how many Commands of one request count at most. A list that is longer than a
+// window only fills it, so there must be a bound.
 const longestList = 1000
 
 // charge counts a bundle that another node's door has let in, in the account windows of this one's
