@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -288,6 +289,9 @@ func (t *bundling) enterSome() {
 // settle gives each order its result. Orders that the engine sends back to the index enter again,
 // once the index has caught up. settle refuses the whole request only while no order has a result.
 func (t *bundling) settle() *wire.Refusal {
+	if full := new(sequencer.LimitedError); len(t.calls) > 0 && errors.As(t.failures[0], &full) {
+		return t.refuseFull(full)
+	}
 	t.replayKnown()
 	entered := false
 	for tries := 0; len(t.calls) > 0; tries++ {

@@ -33,7 +33,7 @@ func statusOf(h *house, raw string) string {
 // behindProxy starts a house with limits whose clients come through a proxy.
 func behindProxy(t *testing.T) *house {
 	h := newHouse(t, func(o *Options) {
-		o.Limits = true
+		o.Windows = limits.New(o.Now)
 		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	h.server.rests = limits.NewRests(0)
@@ -170,7 +170,7 @@ func TestSignatureFlood(t *testing.T) {
 // somebody else has the only seat.
 func TestPauseHoldsNoSeat(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		h := newHouse(t, func(o *Options) { o.Limits = true })
+		h := newHouse(t, func(o *Options) { o.Windows = limits.New(o.Now) })
 		// Of the clock of the bubble, which goes on when all wait.
 		h.server.rests = limits.NewRests(time.Minute)
 		for _, name := range []string{"alice", "bob"} {
@@ -195,7 +195,7 @@ func TestPauseHoldsNoSeat(t *testing.T) {
 // TestPauseOfEarlySeat: a connection whose orders take their seats before they are parsed gives the
 // seat back when its key is wrong and the refusal comes after a pause.
 func TestPauseOfEarlySeat(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Limits = true })
+	h := newHouse(t, func(o *Options) { o.Windows = limits.New(o.Now) })
 	h.server.rests = limits.NewRests(3 * time.Second) // the order of bob must be answered before
 	for _, name := range []string{"alice", "bob"} {
 		h.run([]string{"fund " + name + " 1000"})

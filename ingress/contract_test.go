@@ -15,6 +15,7 @@ import (
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
+	"clobd/ingress/limits"
 	"clobd/scripts/openapi"
 )
 
@@ -58,7 +59,7 @@ func buildCaseHouse(t *testing.T, file string) (h *house) {
 	h = buildHouse(t, func(o *Options) {
 		switch filepath.Base(file) {
 		case "limits.txt":
-			o.Limits = true
+			o.Windows = limits.New(o.Now)
 		case "trouble.txt":
 			o.Verifier = auth.NewVerifier(auth.Domains(testChain)[:2])
 			o.Quarantined = func(*engine.Command) bool { return h.troubles.quarantine.Load() }

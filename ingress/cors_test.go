@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/ingress/cors"
+	"clobd/ingress/limits"
 )
 
 const page = "https://desk.example"
@@ -98,7 +99,7 @@ func TestPreflightOfEveryRoute(t *testing.T) {
 
 // TestPagesReadRefusals: whatever a page is answered, it may read, and the headers of it as well.
 func TestPagesReadRefusals(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Limits = true })
+	h := newHouse(t, func(o *Options) { o.Windows = limits.New(o.Now) })
 	from := "Host: x\r\nOrigin: " + page + "\r\n"
 	ask := func(want int, raw string) {
 		t.Helper()

@@ -95,7 +95,10 @@ func (d *door) enterAll(commands []engine.Command) ([]*sequencer.Call, error) {
 
 // refuseSubmit is the answer to a Command without a Receipt. id is the order's, or nil.
 func (d *door) refuseSubmit(err error, id *engine.OrderID) *wire.Refusal {
+	full := new(sequencer.LimitedError)
 	switch {
+	case errors.As(err, &full):
+		return d.refuseFull(full)
 	case errors.Is(err, sequencer.ErrBusy):
 		d.metrics.busy.Inc()
 		return refuseBusy

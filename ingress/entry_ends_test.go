@@ -14,6 +14,7 @@ import (
 
 	"clobd/api/wire"
 	"clobd/engine"
+	"clobd/ingress/limits"
 )
 
 // overTCP opens a socket for orders over TCP and logs a trader in. Unlike in-memory connections,
@@ -146,7 +147,7 @@ func TestEntryStrays(t *testing.T) {
 func TestEntryUnblocked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		h := entrance{newHouse(t, func(o *Options) {
-			o.Limits = true
+			o.Windows = limits.New(o.Now)
 			o.Await = func(_ engine.Sequence, d time.Duration) bool {
 				time.Sleep(d)
 				return false
@@ -243,7 +244,7 @@ func TestEntryArmsInTime(t *testing.T) {
 // TestEntryLogins: the close code tells a client whose login was refused whether to try again.
 func TestEntryLogins(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		h := entrance{newHouse(t, func(o *Options) { o.Limits = true })}
+		h := entrance{newHouse(t, func(o *Options) { o.Windows = limits.New(o.Now) })}
 		wrong := map[string]any{"signature": strings.Repeat("0", 64)}
 		statuses := map[string]int{}
 		for range 25 {

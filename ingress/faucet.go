@@ -42,7 +42,7 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 }
 
 // mayGive counts one gift, if the caller's window has room and there are not too many wallets. The
-// window holds even with Options.Limits off.
+// window holds even with no Options.Windows.
 func (f *faucet) mayGive(from netip.Addr) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()

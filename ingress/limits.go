@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/api/wire"
+	"clobd/engine/sequencer"
 	"clobd/ingress/answer"
 	"clobd/ingress/conn"
 	"clobd/ingress/limits"
@@ -57,7 +58,13 @@ func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d limits
 	} else {
 		v = s.windows.Account(caller.Address, d)
 	}
-	s.announce(ctx, &v)
+	s.announceAccount(ctx, &v)
+	return noWait(ctx, v.Wait)
+}
+
+// announceAccount is announce for the windows of an account.
+func (s *door) announceAccount(ctx *fasthttp.RequestCtx, v *limits.Verdict) {
+	s.announce(ctx, v)
 	left := v.Left
 	if v.Wait > 0 {
 		left = 0
@@ -67,8 +74,22 @@ func (s *door) admitAccount(ctx *fasthttp.RequestCtx, caller *identity, d limits
 	reset := s.options.Now().Add(v.More + time.Second).Unix()
 	h.SetCanonical(polyRemaining, strconv.AppendUint(text[:0], uint64(left), 10))
 	h.SetCanonical(polyReset, strconv.AppendInt(text[:0], reset, 10))
-	h.SetCanonical(polyTier, append(text[:0], v.Tier...))
-	return noWait(ctx, v.Wait)
+	if v.Tier != "" {
+		h.SetCanonical(polyTier, append(text[:0], v.Tier...))
+	}
+}
+
+// refuseFull refuses a request of an account that has used up a window of the member that leads, as
+// admitAccount does where a window of this node is full.
+func (s *door) refuseFull(full *sequencer.LimitedError) *wire.Refusal {
+	v := limits.Full(full.Window, full.Wait)
+	seconds := strconv.FormatInt(limits.Seconds(v.Wait), 10)
+	refused := refuseLimited.With(answer.RetryAfter(seconds))
+	refused.Mark = func(ctx *fasthttp.RequestCtx) {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, seconds)
+		s.announceAccount(ctx, &v)
+	}
+	return refused
 }
 
 // The names of the headers that say what is left of a caller's windows.
@@ -81,14 +102,16 @@ var (
 )
 
 // announce says which windows a request counts in, and what is left in the fullest, as
-// draft-ietf-httpapi-ratelimit-headers has it.
+// draft-ietf-httpapi-ratelimit-headers has it. A verdict of another node names one of them only.
 func (s *door) announce(ctx *fasthttp.RequestCtx, v *limits.Verdict) {
 	if v.Wait > 0 {
 		s.metrics.limited.WithLabelValues(v.Name).Inc()
 	}
 	var text [128]byte
 	h := &ctx.Response.Header
-	h.SetCanonical(rateLimitPolicy, append(text[:0], v.Policy...))
+	if v.Policy != "" {
+		h.SetCanonical(rateLimitPolicy, append(text[:0], v.Policy...))
+	}
 	h.SetCanonical(rateLimit, v.AppendRateLimit(text[:0]))
 }
 

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
+
+	"clobd/ingress/limits"
 )
 
 // TestCursorGoesElsewhere: where the catalog's list of markets is full, the order book's, which has
 // a cursor, is not.
 func TestCursorGoesElsewhere(t *testing.T) {
-	h := newHouse(t, func(o *Options) { o.Limits = true })
+	h := newHouse(t, func(o *Options) { o.Windows = limits.New(o.Now) })
 	admitted := func(uri string) bool {
 		var ctx fasthttp.RequestCtx
 		ctx.Init(&fasthttp.Request{}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}, nil)

@@ -72,8 +72,8 @@ type Options struct {
 	// LinkOnFirstUse links a funded wallet without an owner to the first owner who signs for it. A
 	// funded address that derives a key or trades for itself is linked to itself, for good.
 	LinkOnFirstUse bool
-	// Limits turns the table of request windows on.
-	Limits bool
+	// Windows count how often callers ask; nil: there are no limits.
+	Windows *limits.Windows
 	// Policy holds the limits; nil is limits.Standard.
 	Policy *limits.Policy
 	// AdminToken opens the admin routes; with "" they are all refused.

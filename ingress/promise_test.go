@@ -14,6 +14,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"clobd/ingress/limits"
 	"clobd/scripts/openapi"
 )
 
@@ -65,7 +66,7 @@ func doors() []closedDoor {
 			send:  text("Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n"),
 			meets: func(route, _ string) bool { return !strings.HasPrefix(route, "GET ") }},
 		{status: "425", send: text(""), meets: gated},
-		{status: "429", ready: true, change: func(o *Options) { o.Limits = true },
+		{status: "429", ready: true, change: func(o *Options) { o.Windows = limits.New(o.Now) },
 			meets: open, send: tooOften},
 		{status: "431", ready: true, send: text("X-Big: " + strings.Repeat("x", headerBytes+1<<10) + "\r\n")},
 		{status: "500", ready: true, send: text("")},

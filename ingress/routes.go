@@ -11,6 +11,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/auth"
+	"clobd/ingress/cors"
 	"clobd/ingress/head"
 	"clobd/ingress/limits"
 )
@@ -26,12 +27,12 @@ func (s *Server) makeRoutes() {
 	r.GlobalOPTIONS = s.gate("options", false, func(ctx *fasthttp.RequestCtx) { ctx.SetStatusCode(204) })
 	read := func(path string, h fasthttp.RequestHandler) { add(r, "GET", path, h) }
 	for _, prefix := range []string{"", "/clob"} {
-		read(prefix+"/", anyOrigin(telling(s.gate("health", false, health))))
-		read(prefix+"/ok", anyOrigin(telling(s.gate("health", false, okay))))
-		read(prefix+"/time", anyOrigin(telling(s.gate("time", false, s.time))))
-		read(prefix+"/version", anyOrigin(telling(s.gate("version", false, version))))
+		read(prefix+"/", cors.AnyPage(telling(s.gate("health", false, health))))
+		read(prefix+"/ok", cors.AnyPage(telling(s.gate("health", false, okay))))
+		read(prefix+"/time", cors.AnyPage(telling(s.gate("time", false, s.time))))
+		read(prefix+"/version", cors.AnyPage(telling(s.gate("version", false, version))))
 		for _, path := range []string{"/", "/ok", "/time", "/version"} {
-			r.OPTIONS(prefix+path, s.gate("options", false, allowReads))
+			r.OPTIONS(prefix+path, s.gate("options", false, cors.AllowReads))
 		}
 		s.ownRoutes(r, prefix)
 		for _, path := range []string{"/ws", "/ws/market"} {
@@ -39,8 +40,8 @@ func (s *Server) makeRoutes() {
 		}
 		r.GET(prefix+userPath, telling(s.gate("sockets", true, s.sockets.user)))
 		r.GET(prefix+tradePath, telling(s.gate("sockets", true, s.sockets.trade)))
-		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, allowReads))
-		read(prefix+"/builder/trades", sharedRefusals(s.gate("public", true, s.keys.builderTrades)))
+		r.OPTIONS(prefix+"/builder/trades", s.gate("options", false, cors.AllowReads))
+		read(prefix+"/builder/trades", cors.Refusals(s.gate("public", true, s.keys.builderTrades)))
 		account := s.gate("account", true, s.account)
 		for _, route := range accountPaths {
 			for _, method := range strings.Fields(route.methods) {
@@ -102,9 +103,9 @@ func add(r *router.Router, method, path string, h fasthttp.RequestHandler) {
 
 // rest serves the paths that are not in the table: reads belong to Public.
 func (s *Server) rest() fasthttp.RequestHandler {
-	root := anyOrigin(telling(s.gate("health", false, health)))
-	public := sharedRefusals(s.gate("public", true, s.public))
-	preflight := s.gate("options", false, allowReads)
+	root := cors.AnyPage(telling(s.gate("health", false, health)))
+	public := cors.Refusals(s.gate("public", true, s.public))
+	preflight := s.gate("options", false, cors.AllowReads)
 	unknown := s.gate("unknown", false, refuseRoute.Send)
 	return func(ctx *fasthttp.RequestCtx) {
 		reads := ctx.IsGet() || ctx.IsHead()
@@ -145,35 +146,6 @@ var accountPaths = [...]struct{ path, methods string }{
 	{"/order-scoring", "GET"}, {"/orders-scoring", "POST"}, {"/notifications", "GET DELETE"},
 	{"/rewards/user", "GET"}, {"/rewards/user/total", "GET"},
 	{"/rewards/user/percentages", "GET"}, {"/rewards/user/markets", "GET"},
-}
-
-// allowReads answers a browser's preflight: any page may read market data.
-func allowReads(ctx *fasthttp.RequestCtx) {
-	h := &ctx.Response.Header
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST")
-	h.Set("Access-Control-Allow-Headers", "Content-Type")
-	ctx.SetStatusCode(fasthttp.StatusNoContent)
-}
-
-// anyOrigin lets web pages read a public answer.
-func anyOrigin(h fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
-		h(ctx)
-	}
-}
-
-// sharedRefusals lets web pages read why market data is refused, and when to ask again.
-func sharedRefusals(h fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		h(ctx)
-		if ctx.Response.StatusCode() >= fasthttp.StatusBadRequest {
-			header := &ctx.Response.Header
-			header.Set("Access-Control-Allow-Origin", "*")
-			header.Set("Access-Control-Expose-Headers", "Retry-After")
-		}
-	}
 }
 
 func health(ctx *fasthttp.RequestCtx) {

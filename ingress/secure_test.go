@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"clobd/ingress/conn"
+	"clobd/ingress/limits"
 )
 
 // secureHouse is a house that speaks TLS on a socket, and what its clients trust.
@@ -248,7 +249,7 @@ func TestNeighbours(t *testing.T) {
 // TestHandshakesAreCounted: an address that shakes hands all the time is hung up on, and may again
 // when its window has passed.
 func TestHandshakesAreCounted(t *testing.T) {
-	h, addr, trust := secureHouse(t, time.Hour, func(o *Options) { o.Limits = true })
+	h, addr, trust := secureHouse(t, time.Hour, func(o *Options) { o.Windows = limits.New(o.Now) })
 	shake := func() error {
 		c, err := tls.Dial("tcp", addr, trust)
 		if err == nil {

@@ -79,15 +79,12 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("ingress options: %w", err)
 	}
-	s := &Server{door: door{options: o, pool: newPool(o.Workers),
+	s := &Server{door: door{options: o, pool: newPool(o.Workers), windows: o.Windows,
 		rests: limits.NewRests(turnAwayPause)},
 		version: []byte(o.Version), stop: make(chan struct{}),
 		bodies:  conn.NewBudget(bodyBudget, bodyBudgetOf),
 		answers: conn.NewBudget(answerBudget, answerBudgetOf)}
 	d := &s.door
-	if o.Limits {
-		d.windows = limits.New(o.Now)
-	}
 	d.metrics = newMetrics(d.pool)
 	s.cancels = cancels{d}
 	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain),

@@ -443,7 +443,7 @@ func TestMacsThroughTheDoor(t *testing.T) {
 	var list []mac
 	readVectors(t, &list, "vectors", "hmac.json")
 	list = append(list, readPublished(t).Mac...)
-	h, n := newHouse(t, func(o *Options) { o.Limits = false }), tally{}
+	h, n := newHouse(t, func(o *Options) { o.Windows = nil }), tally{}
 	alice := trader("alice").Address
 	trio := h.keyring.Derive(alice, 0)
 	secret, err := base64.URLEncoding.DecodeString(trio.Secret)

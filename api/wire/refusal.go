@@ -42,6 +42,7 @@ type Refusal struct {
 	Text   string // for people, and for the older programs that compare it
 	More   []Member
 	Family Family
+	Mark   func(*fasthttp.RequestCtx) // sets further headers; may be nil
 
 	body []byte // nil: Send makes one
 }
@@ -71,7 +72,7 @@ func (f Family) Refuse(status int, code, text, detail string) *Refusal {
 // With is the refusal with a further member.
 func (r *Refusal) With(m Member) *Refusal {
 	more := append(r.More[:len(r.More):len(r.More)], m)
-	return &Refusal{r.Status, r.Code, r.Text, more, r.Family, nil}
+	return &Refusal{r.Status, r.Code, r.Text, more, r.Family, r.Mark, nil}
 }
 
 // Because is the refusal with what to change, in plain words, as its "detail".
@@ -106,6 +107,9 @@ func (r *Refusal) Send(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(r.Status)
 	if r.Status == fasthttp.StatusServiceUnavailable {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, r.retrySeconds())
+	}
+	if r.Mark != nil {
+		r.Mark(ctx)
 	}
 	AnswerRaw(ctx, body)
 }

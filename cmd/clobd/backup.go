@@ -194,7 +194,7 @@ func (n *node) backup(to string, keys bool) (note *backupNote, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = writeDurably(filepath.Join(part, backupNoteName), string(text)+"\n"); err != nil {
+	if err = disk.Replace(filepath.Join(part, backupNoteName), []byte(string(text)+"\n")); err != nil {
 		return nil, err
 	}
 	note.To = to

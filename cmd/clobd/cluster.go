@@ -140,7 +140,7 @@ func (n membership) readCluster(ctx context.Context) error {
 			n.log.Info("certificate of this member read again")
 		})
 	}
-	who, secure, err := papers.Keep(n.Data, keep)
+	who, secure, err := papers.Keep(n.Data, n.log, keep)
 	switch {
 	case exists(papers.Part(n.Data)) && (err == nil || errors.Is(err, papers.ErrNone)):
 		return cli.Hint(fmt.Errorf("%s is not made yet", papers.Folder(n.Data)),
@@ -164,7 +164,8 @@ func (n membership) readCluster(ctx context.Context) error {
 		Addresses: map[string]string{name: address}, Priority: n.Priority,
 		Heard:       func(o engine.WalletNo, key uint32) { n.door.Heard(o, key) },
 		Quarantined: func(c *engine.Command) bool { return n.poison.holds(c) },
-		Shun:        func(f [32]byte) error { return n.poison.shun(f) }, Proved: n.proved}
+		Shun:        func(f [32]byte) error { return n.poison.shun(f) }, Proved: n.proved,
+		Windows: n.windows}
 	for _, text := range n.Peers {
 		name, address, err := papers.Place(text)
 		if err != nil {
@@ -200,7 +201,7 @@ func (n membership) proved(c *engine.Command) error {
 }
 
 // common are the settings that all members must have in common. Files of limits are not among them:
-// each node charges its own callers, and an operator changes them one node at a time.
+// an operator changes them one node at a time. Over all doors together the leader's count.
 func (n membership) common() map[string]string {
 	var domains []string
 	for i := range n.domains {

@@ -21,10 +21,9 @@ import (
 )
 
 // TestClusterFlips flips single bits of the folder of a voter or the gateway while that is down, or
-// while it runs: journal, index, checkpoints, mark, catalog. The node is whole again by itself, has
-// all that was acknowledged, and shows what the others show. What it does not read until a scrub is
-// found by that. Secrets and papers of the cluster are not among the files: another node's are not
-// its own.
+// while it runs: journal, index, checkpoints, mark, catalog, and while it is down secrets and
+// papers of the cluster. The node is whole again by itself, has all that was acknowledged, and
+// shows what the others show. What it does not read until a scrub is found by that.
 func TestClusterFlips(t *testing.T) {
 	setting.Full(t, "a node starts for each flip; TestClusterHeals stays")
 	f := newFleet(t, 1)
@@ -65,9 +64,9 @@ func TestClusterFlips(t *testing.T) {
 			t.Fatalf("%s\n%s", what, f.logs())
 		}
 	}
-	t.Logf("figures: flips=%d healed=%d reindexed=%d checkpoints=%d cut=%d same=%d lost=0 silent=0 "+
-		"acknowledged=%d", flips, counts["healed"], counts["reindexed"]+counts["remade"],
-		counts["checkpoint"], counts["cut"], counts["same"], answered(f.all()))
+	t.Logf("figures: flips=%d healed=%d reindexed=%d checkpoints=%d cut=%d copied=%d same=%d lost=0 "+
+		"silent=0 acknowledged=%d", flips, counts["healed"], counts["reindexed"]+counts["remade"],
+		counts["checkpoint"], counts["cut"], counts["copied"], counts["same"], answered(f.all()))
 	t.Logf("flips of %v", kinds)
 }
 
@@ -301,6 +300,7 @@ func size(t *testing.T, path string) int64 {
 func count(counts map[string]int, said string) {
 	for _, c := range [][2]string{{"healed", "the journal is whole again"},
 		{"reindexed", "the index is made anew"}, {"remade", "the node starts again and makes it anew"},
+		{"copied", "a file was damaged and is whole again"}, {"copied", "the copy of a file was damaged"},
 		{"checkpoint", "checkpoint passed over"}, {"cut", "the catalog's records are damaged"}} {
 		if strings.Contains(said, c[1]) {
 			counts[c[0]]++
@@ -313,7 +313,7 @@ func count(counts map[string]int, said string) {
 // flipOne flips one bit of one file of a node.
 func (f *fleet) flipOne(t *testing.T, p *process, live bool, kinds map[string]int) string {
 	t.Helper()
-	var names []string
+	var names, twice []string
 	err := filepath.WalkDir(p.data, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && e.IsDir() { // it was replaced just now
 			return nil
@@ -326,11 +326,18 @@ func (f *fleet) flipOne(t *testing.T, p *process, live bool, kinds map[string]in
 			if e == nil && about.Size() > 0 && (!live || kindOf(name) != "catalog") {
 				names = append(names, name)
 			}
+		default: // what a node reads at its start only, and keeps twice
+			if e == nil && !live && exists(p.data, strings.TrimSuffix(name, ".copy")+".copy") {
+				twice = append(twice, name)
+			}
 		}
 		return err
 	})
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
+	}
+	if len(twice) > 0 && f.rand.IntN(4) == 0 {
+		names = twice
 	}
 	for range 100 {
 		name := names[f.rand.IntN(len(names))]

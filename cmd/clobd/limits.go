@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"clobd/cmd/cli"
 	"clobd/ingress/limits"
 )
 
-// readLimits reads --limits-file, or does nothing without it. A bad file refuses the start.
+// readLimits makes the windows, and reads --limits-file. A bad file refuses the start.
 func (n *node) readLimits(context.Context) (err error) {
+	if n.Limits == "on" {
+		n.windows = limits.New(time.Now)
+	}
 	if n.LimitsFile == "" {
 		return nil
 	}

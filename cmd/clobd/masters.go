@@ -17,6 +17,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/ingress/auth"
+	"clobd/journal/disk"
 )
 
 // Several master secrets may live at once. The first is in master.key, the later ones in
@@ -147,7 +148,7 @@ func (c masterCheck) write(data string) error {
 			fmt.Fprintf(&text, "%d %s\n", number, hash)
 		}
 	}
-	return writeDurably(filepath.Join(data, secretCheckName), text.String())
+	return disk.Replace(filepath.Join(data, secretCheckName), []byte(text.String()))
 }
 
 // useMasters puts the secrets into the vault and makes a Keyring of them.
@@ -289,7 +290,11 @@ func (c *retireCommand) Run() error {
 	}
 	first, _ := s.masterFile()
 	path := masterPath(first, byte(oldest))
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = disk.DropCopy(path)
+	if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	if err != nil {
 		return fmt.Errorf("secret %d is retired, but its file stays: %w", oldest, err)
 	}
 	fmt.Printf("retired secret %d: send the node a SIGHUP, then its API keys end\n", oldest)

@@ -15,6 +15,7 @@ import (
 
 	"clobd/bench/trader"
 	"clobd/ingress/auth"
+	"clobd/journal/disk"
 	"clobd/scripts/setting"
 )
 
@@ -131,7 +132,7 @@ func TestRotation(t *testing.T) {
 // retire ends the old secret.
 func (r *rotation) retire() {
 	r.operate("retire", "")
-	if exists(r.data, "master.key") {
+	if exists(r.data, "master.key") || exists(r.data, "master.key.copy") {
 		r.t.Error("the retired secret is still there")
 	}
 	r.hangUp(`"oldest":2`)
@@ -220,13 +221,13 @@ func TestReplacedFileKeepsOwner(t *testing.T) {
 		}
 		return state.Sys().(*syscall.Stat_t).Uid
 	}
-	if err := writeDurably(path, "1 a\n2 b\n"); err != nil || owner() != 0 {
+	if err := disk.Replace(path, []byte("1 a\n2 b\n")); err != nil || owner() != 0 {
 		t.Fatalf("a new file: owner %d, %v", owner(), err)
 	}
 	if err := os.Chown(path, 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeDurably(path, "2 b\n"); err != nil || owner() != 12345 {
+	if err := disk.Replace(path, []byte("2 b\n")); err != nil || owner() != 12345 {
 		t.Errorf("owner %d, %v", owner(), err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "2 b\n" {

@@ -78,7 +78,7 @@ func newFlipper(t *testing.T) *flipper {
 		return err
 	})
 	for _, kind := range []string{"journal", "index", "checkpoints", "mark", "catalog", "master.key",
-		"master.check", "admin.token"} {
+		"master.check", "admin.token", "master.key.copy", "master.check.copy", "admin.token.copy"} {
 		if !kinds[kind] {
 			t.Errorf("there is no %s in %v, %v", kind, f.names, err)
 		}

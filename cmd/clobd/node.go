@@ -75,8 +75,9 @@ type node struct {
 	streams  *streams
 	front    front
 
-	policy *limits.Policy // of --limits-file
-	reread chan os.Signal // says that the file has changed
+	windows *limits.Windows // nil without --limits
+	policy  *limits.Policy  // of --limits-file
+	reread  chan os.Signal  // says that the file has changed
 
 	again  chan os.Signal
 	failed chan error
@@ -238,7 +239,7 @@ func (n *node) listen(ctx context.Context) error {
 	options := ingress.Options{
 		Keyring: n.keyring, Verifier: n.newVerifier(),
 		Chains: []uint64{n.ChainID}, Faucet: n.faucet, LinkOnFirstUse: n.Demo,
-		Limits: n.Limits == "on", Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
+		Windows: n.windows, Policy: n.policy, AdminToken: n.token, Quarantined: n.poison.holds,
 		TrustedProxies: n.proxies, Origins: n.origins, TLS: secure,
 		Workers: n.places, Version: version, Log: n.log,
 		Sockets: n.Sockets, SocketsPerAddress: n.SocketsPerAddress,

@@ -224,7 +224,7 @@ func (s *scrubber) keep(memo *scrubMemo) {
 	text, err := json.Marshal(memo)
 	if err == nil {
 		rest := string(text) + "\n"
-		err = writeDurably(filepath.Join(s.journal.Dir, scrubMemoName), sumOf(rest)+"\n"+rest)
+		err = disk.Replace(filepath.Join(s.journal.Dir, scrubMemoName), []byte(sumOf(rest)+"\n"+rest))
 	}
 	if err != nil {
 		s.log.Warn("the next start will not know of the last scrub", "error", err)

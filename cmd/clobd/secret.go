@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"clobd/cmd/cli"
 	"clobd/ingress/auth"
+	"clobd/journal/disk"
 )
 
 // secretCheckName holds a hash of the master secret, because one flipped bit changes every API key.
@@ -45,9 +45,24 @@ func secretHint(err error, hint string) error {
 	return cli.Hint(err, "%s", hint)
 }
 
-func (s *settings) adminToken() ([32]byte, error) {
-	token, err := auth.LoadSecret(filepath.Join(s.Data, "admin.token"))
+func (s *settings) adminToken() (token [32]byte, err error) {
+	file := filepath.Join(s.Data, "admin.token")
+	err = disk.Twice(s.log, func() []string { return []string{file} }, func() error {
+		token, err = auth.LoadSecret(file)
+		return err
+	})
 	return token, secretHint(err, hintToken)
+}
+
+// twice are the files of the master secrets that this node keeps twice.
+func (s *settings) twice() []string {
+	files := []string{filepath.Join(s.Data, secretCheckName)}
+	if first, own := s.masterFile(); own {
+		for _, m := range masterFiles(first) {
+			files = append(files, m.path)
+		}
+	}
+	return files
 }
 
 // masterFile is where the node's first master secret is: --master-key, the service credentials, or
@@ -67,6 +82,15 @@ func (s *settings) masterFile() (path string, own bool) {
 // masterSecrets returns the secrets of all API keys, the newest last. Others than at the last start
 // are an error, but for newer ones.
 func (s *settings) masterSecrets() (found []master, err error) {
+	err = disk.Twice(s.log, s.twice, func() error {
+		found, err = s.checkMasters()
+		return err
+	})
+	return found, secretHint(err, hintSecret)
+}
+
+// checkMasters reads the secrets, and compares them with those of the last start.
+func (s *settings) checkMasters() (found []master, err error) {
 	all, err := s.findMasters()
 	if err != nil {
 		return nil, secretHint(err, hintSecret)
@@ -123,27 +147,4 @@ func readMasters(files []masterAt, read func(path string) ([32]byte, error)) ([]
 		found = append(found, master{file.number, secret})
 	}
 	return found, nil
-}
-
-// writeDurably writes a file, or replaces one and leaves the new file to the old one's owner.
-func writeDurably(path, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text)
-	if owned := likeOwner(f.Name(), path); !errors.Is(owned, fs.ErrNotExist) {
-		err = errors.Join(err, owned)
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(path))
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"clobd/cmd/cli"
+	"clobd/journal/disk"
 )
 
 type stage struct {
@@ -59,7 +60,7 @@ func newStage(to string) (*stage, error) {
 		err = os.Mkdir(s.hull, 0o700)
 	}
 	if err == nil {
-		err = writeDurably(filepath.Join(s.hull, stageNote), stageText)
+		err = disk.Replace(filepath.Join(s.hull, stageNote), []byte(stageText))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make a folder to work in: %w", err)

@@ -28,6 +28,21 @@ var (
 	ErrUnknown = errors.New("sequencer failed: outcome unknown")
 )
 
+// LimitedError is the ErrClosed of Commands whose account has used up a window of the member that
+// leads: nothing was entered.
+type LimitedError struct {
+	Wait   time.Duration // until there is room
+	Window uint8         // that is full, by its number
+}
+
+// Error names the window by its number.
+func (e *LimitedError) Error() string {
+	return fmt.Sprintf("window %d of the account is full for %v", e.Window, e.Wait)
+}
+
+// Unwrap returns ErrClosed.
+func (e *LimitedError) Unwrap() error { return ErrClosed }
+
 // Journal makes frames durable. One goroutine calls Append, another one calls Wait. Two invariants:
 //
 //  1. Wait(n) returns nil only if frames 1 to n are durable: there is never a gap.

@@ -12,5 +12,5 @@
 //     itself included; a page of another origin reads none, and caches keep the two apart.
 //   - A request without an Origin costs nothing and gets nothing.
 //
-// Reading order: cors.go is the whole of it.
+// Reading order: cors.go, public.go (pages that read without a key).
 package cors

@@ -76,7 +76,7 @@ func (w *Windows) Use(p *Policy) { w.policy.Store(p) }
 func (w *Windows) Address(a netip.Addr, scope *Scope) Verdict {
 	p := w.policy.Load()
 	v := w.decide(&question{&w.addresses, conn.AddressKey(a), p.address, scope.rows, 1, w.time()})
-	v.Policy, v.Name = p.texts[scope.no], addressTable[v.row].name
+	v.Policy, v.Name = p.texts[scope.no], addressTable[v.Row].name
 	return v
 }
 
@@ -84,10 +84,15 @@ func (w *Windows) Address(a netip.Addr, scope *Scope) Verdict {
 func (w *Windows) Account(a engine.Address, d Demand) Verdict { return w.account(a, d, w.time()) }
 
 func (w *Windows) account(a engine.Address, d Demand, t int64) Verdict {
+	return w.keyed(a, a, d, t)
+}
+
+// keyed is account with the counters of another key.
+func (w *Windows) keyed(a engine.Address, key [20]byte, d Demand, t int64) Verdict {
 	p := w.policy.Load()
 	tier := p.tier(a)
-	v := w.decide(&question{&w.accounts, a, tier.account[:], d.Scope.rows, d.N, t})
-	v.Policy, v.Name, v.Tier = tier.texts[d.Scope.no], accountTable[v.row].name, tier.name
+	v := w.decide(&question{&w.accounts, key, tier.account[:], d.Scope.rows, d.N, t})
+	v.Policy, v.Name, v.Tier = tier.texts[d.Scope.no], accountTable[v.Row].name, tier.name
 	return v
 }
 
@@ -169,7 +174,7 @@ func (w *Windows) decide(q *question) Verdict {
 		}
 		left := window.Limit - min(counter.sum, window.Limit)
 		if share := uint64(left) << 32 / uint64(window.Limit); share < least {
-			least, v.row, v.Left, v.More = share, row, left, counter.more(window, q.t)
+			least, v.Row, v.Left, v.More = share, row, left, counter.more(window, q.t)
 		}
 	}
 	v.More = max(v.More, longest)

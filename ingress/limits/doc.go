@@ -4,7 +4,8 @@
 //	method, path ──► AddressScope ──┐
 //	address ────────────────────────┴─► Windows.Address ─┐
 //	account, orders or keys ──────────► Windows.Account ─┼─► counters ──► Verdict: let in, or how
-//	address and account, cancels ─────► Windows.Cancel ──┘      ▲         long to wait, what is left
+//	address and account, cancels ─────► Windows.Cancel ──┤      ▲         long to wait, what is left
+//	Commands that another door let in ► Windows.Forwarded ┘     │
 //	                                                            │
 //	address and key ──► Claim ──► is it true? ──► Proved, or Failed
 //	account ──────────► Order ──► is it signed? ─► Proved, or FailedOrder
@@ -28,6 +29,6 @@
 // # Reading order
 //
 // window.go (one window), table.go (which there are), policy.go (their limits), callers.go (who is
-// counted in them), claims.go (failures), rests.go
-// (pauses), file.go (limits that an operator sets).
+// counted in them), forwarded.go (requests to
+// other nodes), claims.go (failures), rests.go (pauses), file.go (limits that an operator sets).
 package limits

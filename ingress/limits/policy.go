@@ -102,7 +102,7 @@ type Verdict struct {
 	More   time.Duration // until that window has more
 	Tier   string        // of the account
 
-	row uint8
+	Row uint8 // of the table of windows, that of Name
 }
 
 // AppendRateLimit appends the verdict as RateLimit: "book";r=150;t=10.

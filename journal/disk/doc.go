@@ -23,8 +23,10 @@
 //   - A database that was abandoned changes no file any more.
 //   - A folder has one holder at a time; the error of the next one names the first.
 //   - A Space changes its mind in three steps, and tells its owner of each.
+//   - A small file that Twice has read is whole after the next Twice, whichever of it and its copy
+//     is damaged.
 //
 // Read guard.go, files.go with spare.go, options.go, folder.go, lock.go, stall.go, space.go, and
-// failure.go with the kinds of errors; sum.go (checksums, and the bit
-// that makes one wrong), gate.go and metrics.go are small tools for all.
+// failure.go with the kinds of errors; twin.go (files that are kept twice); sum.go
+// (checksums, and the bit that makes one wrong), gate.go and metrics.go are small tools for all.
 package disk

@@ -275,7 +275,7 @@ func programs() []row {
 		}},
 		{pkg: "cmd/clobd/role",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "engine/sequencer/relay", "journal",
-				"journal/disk", "journal/raft", "ingress", "cmd/clobd/papers", "cmd/cli"},
+				"journal/disk", "journal/raft", "ingress", "ingress/limits", "cmd/clobd/papers", "cmd/cli"},
 			out:   []string{prom},
 			tests: []string{"engine/sequencer/memory"},
 			no: map[string]string{

@@ -6,6 +6,7 @@
 //	               node.key      the key of node.pem
 //	               ca.pem        the authority of the cluster: a member trusts no other
 //	               ca.key        the key of ca.pem, in the folder that began the cluster
+//	               *.copy        of the others, made at a start; see disk.Twice
 //
 //	Invitations.Invite ─► Token ─► Request, Apply ══► Invitations.Redeem, Admit ══► Accept
 //

@@ -43,7 +43,7 @@ func newHouse(t *testing.T, cluster, id uint64) *house {
 // serve answers applications until the test ends.
 func (h *house) serve() {
 	h.Helper()
-	_, secure, err := Keep(h.data, func(func() error) {})
+	_, secure, err := Keep(h.data, nil, func(func() error) {})
 	if err != nil {
 		h.Fatal(err)
 	}

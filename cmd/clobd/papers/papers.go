@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -202,9 +203,11 @@ func Put(path string, b []byte) error {
 
 // Keep is Read for a node that runs for long. It hands keep a function that reads the node's own
 // certificate again. New connections use the certificate of the last call that succeeded. The
-// authority's certificate is read once only.
-func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, error) {
-	who, secure, err := Read(data)
+// authority's certificate is read once only. Keep keeps the files that Read needs twice, and makes
+// a damaged one whole again. ca.key has no copy: who takes that key away must know where it is.
+func Keep(data string, log *slog.Logger, keep func(reload func() error)) (*Passport, *tls.Config,
+	error) {
+	who, secure, err := readTwice(data, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +222,7 @@ func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, 
 		return own.Load(), nil
 	}
 	keep(func() error {
-		_, again, err := Read(data)
+		_, again, err := readTwice(data, log)
 		if err != nil {
 			return err
 		}
@@ -236,6 +239,20 @@ func Keep(data string, keep func(reload func() error)) (*Passport, *tls.Config, 
 		return nil
 	})
 	return who, secure, nil
+}
+
+// readTwice is Read for files that are kept twice.
+func readTwice(data string, log *slog.Logger) (who *Passport, secure *tls.Config, err error) {
+	err = disk.Twice(log, func() (paths []string) {
+		for _, name := range []string{identityName, certName, keyName, rootName} {
+			paths = append(paths, filepath.Join(Folder(data), name))
+		}
+		return paths
+	}, func() error {
+		who, secure, err = Read(data)
+		return err
+	})
+	return who, secure, err
 }
 
 // Read reads the papers in a data folder: the passport, and the TLS configuration of connections to

@@ -28,6 +28,8 @@ type hello struct {
 	Settings map[string]string `json:"settings"`
 	// Knows are the versions of the rules that the sender's program can apply.
 	Knows knows `json:"knows"`
+	// Limits is true if the sender's program knows the answer that a window of an account is full.
+	Limits bool `json:"limits,omitempty"`
 	// Admits is the candidate that the leader is to admit; nil: none.
 	Admits *candidate `json:"admits,omitempty"`
 }
@@ -76,7 +78,8 @@ func (e *refusedError) Error() string {
 func (m fellow) greet(conn net.Conn, to uint64, asks bool) (w welcome, err error) {
 	before := m.cluster.now()
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings(), Knows: known()}),
+		papers.Say(conn, &hello{Asks: asks, Settings: m.cluster.Settings(), Knows: known(),
+			Limits: true}),
 		papers.Listen(conn, &w, longestHello),
 		conn.SetDeadline(time.Time{}))
 	if err == nil {
@@ -134,14 +137,15 @@ func within(group *sync.WaitGroup, limit time.Duration) {
 	}
 }
 
-// answer answers the hello of another member, and reports whether Commands follow.
-func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
+// answer answers the hello of another member, and reports whether Commands follow, and what hello
+// says of Limits.
+func (m fellow) answer(from uint64, conn net.Conn) (commands, limits bool) {
 	var h hello
 	err := errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
 		papers.Listen(conn, &h, longestHello))
 	if err != nil {
 		m.options.Log.Debug("no greeting", "node", m.called(from), "error", err)
-		return false
+		return false, false
 	}
 	w := welcome{Leads: m.Leads(), Spare: m.spared(), Full: m.options.Full(),
 		Unfit: m.unled.Load(), Damaged: m.damaged.Load(), Priority: m.cluster.Priority,
@@ -160,9 +164,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands bool) {
 	err = errors.Join(papers.Say(conn, &w), conn.SetDeadline(time.Time{}))
 	if err == nil && w.Refused == "" && h.Heals {
 		m.supply(from, conn)
-		return false
+		return false, false
 	}
-	return err == nil && w.Refused == "" && !h.Asks
+	return err == nil && w.Refused == "" && !h.Asks, h.Limits
 }
 
 // differences says what two members are set to that should be equal; "" if all is.

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/relay"
 	"clobd/ingress"
+	"clobd/ingress/limits"
 )
 
 // proofs: the evidence of one in so many orders from other nodes is checked.
@@ -21,10 +23,17 @@ func (m fellow) serve(from uint64, c net.Conn) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
 		return
 	}
-	if !m.answer(from, c) {
+	commands, limits := m.answer(from, c)
+	if !commands {
 		return
 	}
-	err := m.server.Serve(c, func(command *engine.Command) bool {
+	gateway := from
+	if m.peer.Votes(from) {
+		gateway = 0 // believed in all that it says of its callers
+	}
+	err := m.server.Serve(c, relay.Visitor{Old: !limits, Charge: func(b []engine.Command) error {
+		return charge(m, b, gateway)
+	}, Allowed: func(command *engine.Command) bool {
 		if !m.trusted(m.peer.Votes(from), command) {
 			return false
 		}
@@ -36,7 +45,7 @@ func (m fellow) serve(from uint64, c net.Conn) {
 			return false
 		}
 		return true
-	})
+	}})
 	m.options.Log.Debug("a node's connection for commands ends", "node", m.called(from), "error", err)
 }
 
@@ -60,6 +69,45 @@ func (m fellow) revoked(c *engine.Command) bool {
 	d := m.Board.Directory
 	owner, known := d.Address(c.Owner)
 	return known && d.Revoked(owner, c.Key)
+}
+
+// longestList is how many Commands of one request count at most. A list that is longer than a
+// window only fills it, so there must be a bound.
+const longestList = 1000
+
+// charge counts a bundle that another node's door has let in, in the account windows of this one's
+// door: so the limits of an account hold over all doors together. Nothing but the Commands says
+// what they cost, and whom. Those of a bundle that count belong to one account. gateway is the id
+// of a node without a vote, 0 for any other.
+func charge(m fellow, b []engine.Command, gateway uint64) error {
+	if m.cluster.Windows == nil {
+		return nil
+	}
+	if !m.Leads() {
+		return sequencer.ErrNoLeader // who leads counts them
+	}
+	var owner engine.WalletNo
+	n := 0
+	for i := range b {
+		switch c := &b[i]; {
+		case !limits.Counts(c):
+		case n > 0 && owner != c.Owner, n == longestList:
+			return relay.ErrKind
+		default:
+			owner = c.Owner
+			n++
+		}
+	}
+	account, known := m.Board.Directory.Address(owner)
+	if !known { // nothing counts, or the engine refuses it
+		return nil
+	}
+	v := m.cluster.Windows.Forwarded(account, b, gateway)
+	if v.Wait > 0 {
+		m.full.Add(1)
+		return &sequencer.LimitedError{Wait: v.Wait, Window: v.Row}
+	}
+	return nil
 }
 
 // doubt checks the evidence of an order if the draw is 0, and returns what is wrong with it.

@@ -2,13 +2,17 @@ package role
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/memory"
+	"clobd/engine/sequencer/relay"
 	"clobd/engine/view"
 	"clobd/ingress"
+	"clobd/ingress/limits"
 )
 
 // newJudge makes a member that knows an owner with a trading key, number 3, that is revoked.
@@ -89,5 +93,52 @@ func TestDoubt(t *testing.T) {
 		m.doubt(&engine.Command{Kind: engine.Place}, 1) != nil ||
 		m.doubt(&engine.Command{Kind: engine.Cancel}, 0) != nil {
 		t.Error("what is looked at")
+	}
+}
+
+// TestCharge: Commands of another door count in this node's windows while it leads: for the account
+// that owns them, who must be one. What nobody asked for does not count.
+func TestCharge(t *testing.T) {
+	m := newJudge(t)
+	place := engine.Command{Kind: engine.Place, Owner: 1, Key: 4}
+	other := engine.Command{Kind: engine.Cancel, Owner: 2}
+	if err := charge(m, []engine.Command{place}, 7); err != nil {
+		t.Error("without limits:", err)
+	}
+	m.cluster.Windows = limits.New(time.Now)
+	if err := charge(m, []engine.Command{place}, 7); !errors.Is(err, sequencer.ErrNoLeader) {
+		t.Error("while another one leads:", err)
+	}
+	m.writer.Store(new(sequencer.Sequencer))
+	gift := engine.Command{Kind: engine.Deposit, Address: engine.Address{5}}
+	for name, x := range map[string]struct {
+		b    []engine.Command
+		want error
+	}{
+		"an order":               {[]engine.Command{place}, nil},
+		"two owners":             {[]engine.Command{place, other}, relay.ErrKind},
+		"a gift beside":          {[]engine.Command{place, gift}, nil},
+		"nobody's":               {[]engine.Command{gift}, nil},
+		"two, one of them none":  {[]engine.Command{{Kind: engine.Cancel}, place}, relay.ErrKind},
+		"no request":             {slices.Repeat([]engine.Command{place}, 1001), relay.ErrKind},
+		"an owner not shown yet": {[]engine.Command{{Kind: engine.Place, Owner: 99}}, nil},
+	} {
+		if err := charge(m, x.b, 7); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	full := new(sequencer.LimitedError)
+	for _, n := range []int{1000, 1000, 398} {
+		if err := charge(m, slices.Repeat([]engine.Command{place}, n), 7); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := charge(m, []engine.Command{place}, 0); !errors.As(err, &full) || full.Wait <= 0 ||
+		m.full.Load() != 1 {
+		t.Errorf("%v, %d counted", err, m.full.Load())
+	}
+	if v := m.cluster.Windows.Account(engine.Address{1}, limits.Demand{Scope: limits.OrderScope,
+		N: 1}); v.Wait == 0 {
+		t.Error("this node's own door has room")
 	}
 }

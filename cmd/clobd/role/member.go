@@ -19,6 +19,7 @@ import (
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/relay"
 	"clobd/ingress"
+	"clobd/ingress/limits"
 	"clobd/journal"
 	"clobd/journal/raft"
 )
@@ -42,6 +43,8 @@ type Cluster struct {
 	Links  bool
 	// Quarantined reports whether a Command has once made the engine panic on this node.
 	Quarantined func(*engine.Command) bool
+	// Windows are those of the door; nil: there are no limits.
+	Windows *limits.Windows
 	// Proved checks the evidence of an order. nil: nobody checks.
 	Proved func(*engine.Command) error
 	// Shun stores the fingerprint of a Command that made the engine panic on another node.
@@ -76,6 +79,7 @@ type Together struct {
 	leader, term atomic.Uint64 // as they are known
 	terms        atomic.Uint64 // how often the term has changed
 	lies         atomic.Uint64 // orders of other nodes that nobody signed
+	full         atomic.Uint64 // bundles of other nodes that found a window full
 	refused      sync.Map      // members that this one refuses, with the reason that was logged
 	moved        chan struct{} // has a token when who takes Commands may have changed
 	seen         atomic.Pointer[glimpse]
@@ -364,7 +368,9 @@ func (m fellow) carry() {
 		case m.cluster.ID:
 			near, far := net.Pipe()
 			go func() {
-				_ = m.server.Serve(far, func(c *engine.Command) bool { return m.trusted(true, c) })
+				_ = m.server.Serve(far, relay.Visitor{Allowed: func(c *engine.Command) bool {
+					return m.trusted(true, c)
+				}}) // this node's door has counted them
 			}()
 			conn = near
 		default:

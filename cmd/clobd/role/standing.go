@@ -160,6 +160,10 @@ func (m fellow) collectors() []prometheus.Collector {
 			Name: "unsigned_orders_total", Help: "Orders of other nodes that nobody had signed, of those " +
 				"that were looked at while this node led."},
 			func() float64 { return float64(m.lies.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
+			Name: "limited_total", Help: "Requests that other nodes had let in and that found a window of " +
+				"their account full here, while this node led."},
+			func() float64 { return float64(m.full.Load()) }),
 		of.Flag("leads", "1 while this node leads.", m.Leads),
 		of.Flag("leader_known", "1 while this node knows who leads.",
 			func() bool { return m.leader.Load() != 0 }),

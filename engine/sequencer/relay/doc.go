@@ -16,7 +16,9 @@
 //     lead, did not happen: it waits for another connection, for at most Options.Patience.
 //   - Everything is bounded: a Client that holds Options.Most Commands says ErrBusy, and a Server
 //     that has that many without an answer reads no more.
-//   - The Server asks whether the other end may enter a Command. It judges nothing else about it.
+//   - The Server asks whether the other end may enter a Command, and whether the windows of its
+//     account have room for the bundle. It judges nothing else about them. A bundle without room
+//     did not happen: the answer says how long to wait.
 //
 // Commands travel in the form in which the journal keeps them, a frame without Events.
 //

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,7 +58,7 @@ func connect(t *testing.T, c *Client, s *Server, allowed func(*engine.Command) b
 	t.Helper()
 	near, far := net.Pipe()
 	var joined sync.WaitGroup
-	joined.Go(func() { _ = s.Serve(far, allowed) })
+	joined.Go(func() { _ = s.Serve(far, Visitor{Allowed: allowed}) })
 	joined.Go(func() { _ = c.Carry(near) })
 	cut = func() {
 		near.Close()
@@ -262,6 +264,91 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestCharge: a bundle whose account has no room enters nothing, all who wait for it are told how
+// long to wait, and the next one enters. One that makes no sense is refused. A program that does
+// not know that answer is told that the leader is busy.
+func TestCharge(t *testing.T) {
+	var leads atomic.Bool
+	leads.Store(true)
+	for _, old := range []bool{false, true} {
+		leader, server := newLeader(t, &leads)
+		c := NewClient(Options{Shown: func() engine.Sequence { return 1 << 40 }})
+		near, far := net.Pipe()
+		full := &sequencer.LimitedError{Wait: 1500*time.Millisecond + 1, Window: 3}
+		var charged atomic.Int32
+		v := Visitor{Old: old, Allowed: func(c *engine.Command) bool { return c.Cash != 77 },
+			Charge: func(b []engine.Command) error {
+				charged.Add(int32(len(b)))
+				switch b[len(b)-1].Cash {
+				case 3:
+					return full
+				case 4:
+					return ErrKind
+				}
+				return nil
+			}}
+		go func() { _ = server.Serve(far, v) }()
+		go func() { _ = c.Carry(near) }()
+		enter := func(n ...int) (calls []*sequencer.Call) {
+			all := make([]engine.Command, len(n))
+			for i := range n {
+				all[i] = deposit(n[i])
+			}
+			calls = make([]*sequencer.Call, len(n))
+			if err := c.EnterAll(all, calls); err != nil {
+				t.Fatal(err)
+			}
+			return calls
+		}
+		refused, malformed, banned, taken := enter(0, 1, 2), enter(3), enter(76), enter(5, 6)
+		for _, call := range refused {
+			_, err := call.Wait()
+			var got *sequencer.LimitedError
+			switch {
+			case old && (!errors.Is(err, sequencer.ErrBusy) || errors.As(err, &got)):
+				t.Errorf("an old program hears %v", err)
+			case !old && (!errors.As(err, &got) || got.Window != 3 ||
+				got.Wait != 1501*time.Millisecond || !errors.Is(err, sequencer.ErrClosed)):
+				t.Errorf("%v", err)
+			}
+		}
+		for _, call := range slices.Concat(malformed, banned) {
+			if _, err := call.Wait(); !errors.Is(err, ErrKind) {
+				t.Errorf("what makes no sense: %v", err)
+			}
+		}
+		for i, call := range taken {
+			if r, err := call.Wait(); err != nil || r.Sequence != engine.Sequence(i+1) {
+				t.Errorf("%+v %v", r, err)
+			}
+		}
+		if n := leader.Counters().Commands; n != 2 || charged.Load() != 6 || c.Held() != 0 {
+			t.Errorf("%d commands, %d charged, %d held", n, charged.Load(), c.Held())
+		}
+		near.Close()
+	}
+}
+
+// TestWaits: a wait that is none, that nobody could keep, or that is cut off is no answer.
+func TestWaits(t *testing.T) {
+	long := &sequencer.LimitedError{Wait: 1000 * time.Hour, Window: 9}
+	b := (&answer{err: long}).append(nil)
+	var a answer
+	if rest, err := a.take(append(b, 1)); err != nil || len(rest) != 1 {
+		t.Errorf("%v %v", rest, err)
+	}
+	if full := new(sequencer.LimitedError); !errors.As(a.err, &full) || full.Wait != 24*time.Hour ||
+		full.Window != 9 {
+		t.Error(a.err)
+	}
+	for _, b := range [][]byte{{limited}, {limited, 0}, {limited, 0, 0}, {limited, 0, 0x80},
+		{limited + 1, 0, 1}, binary.AppendUvarint([]byte{limited, 0}, longestWait+1)} {
+		if _, err := a.take(b); !errors.Is(err, errMalformed) {
+			t.Errorf("%x: %v", b, err)
+		}
+	}
+}
+
 // TestBusy: a Client has a bound, and cancels find room when orders do not.
 func TestBusy(t *testing.T) {
 	c := NewClient(Options{Most: 16, Patience: soon, Shown: func() engine.Sequence { return 0 }})
@@ -291,6 +378,7 @@ func FuzzAnswer(f *testing.F) {
 		canceled: []engine.OrderID{{2}, {3}}}
 	f.Add(full.append(nil))
 	f.Add((&answer{err: sequencer.ErrBusy}).append(nil))
+	f.Add((&answer{err: &sequencer.LimitedError{Wait: time.Second, Window: 2}}).append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var a, again answer
 		rest, err := a.take(b)
@@ -302,7 +390,8 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatal("more is left than there was")
 		}
 		left, err := again.take(written)
-		if err != nil || len(left) != 0 || again.receipt != a.receipt || again.err != a.err ||
+		if err != nil || len(left) != 0 || again.receipt != a.receipt ||
+			!reflect.DeepEqual(again.err, a.err) ||
 			!bytes.Equal(again.append(nil), written) {
 			t.Fatalf("%+v written and read: %+v %v", a, again, err)
 		}
@@ -392,7 +481,7 @@ func TestMalformed(t *testing.T) {
 			_, _ = near.Write(b)
 			_, _ = io.Copy(io.Discard, near)
 		}()
-		if err := s.Serve(far, all); !errors.Is(err, errMalformed) || entered != 0 {
+		if err := s.Serve(far, Visitor{Allowed: all}); !errors.Is(err, errMalformed) || entered != 0 {
 			t.Errorf("%s: %v, %d entered", name, err, entered)
 		}
 		near.Close()
@@ -510,7 +599,8 @@ func TestWarn(t *testing.T) {
 			}
 		}
 		served := make(chan error, 1)
-		go func() { served <- s.Serve(far, func(*engine.Command) bool { return x.allowed }) }()
+		v := Visitor{Allowed: func(*engine.Command) bool { return x.allowed }}
+		go func() { served <- s.Serve(far, v) }()
 		if err := Warn(near, [32]byte{7}); (err == nil) != x.good {
 			t.Errorf("%+v: %v", x, err)
 		}

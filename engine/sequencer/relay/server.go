@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"net"
 	"time"
 
@@ -25,6 +26,20 @@ type Server struct {
 	Most int
 }
 
+// Visitor is what a Server asks about the Commands of one connection.
+type Visitor struct {
+	// Allowed reports whether the other end may enter a Command. A bundle with one that it may not
+	// enter is not entered.
+	Allowed func(*engine.Command) bool
+	// Charge counts a bundle in the windows of its account; nil: nothing is counted. A bundle with an
+	// error is not entered. Errors: *sequencer.LimitedError, ErrNoLeader, and ErrKind if the bundle
+	// makes no sense.
+	Charge func([]engine.Command) error
+	// Old is true if the other end's program does not know the answer that a window is full. The
+	// Server answers ErrBusy instead.
+	Old bool
+}
+
 // promised is a Command that waits for its answer: a Call, or an error.
 type promised struct {
 	call *sequencer.Call
@@ -32,8 +47,8 @@ type promised struct {
 }
 
 // Serve carries out the Commands of a connection until that breaks, and closes it. The error says
-// why. Commands for which allowed returns false, and bundles with such, are not entered.
-func (s *Server) Serve(conn net.Conn, allowed func(*engine.Command) bool) error {
+// why.
+func (s *Server) Serve(conn net.Conn, v Visitor) error {
 	answers, joined := make(chan promised, cmp.Or(s.Most, 4096)), make(chan struct{})
 	go func() {
 		defer close(joined)
@@ -51,27 +66,32 @@ func (s *Server) Serve(conn net.Conn, allowed func(*engine.Command) bool) error 
 			return err
 		}
 		for _, n := range sizes {
-			s.enter(commands[:n], allowed, answers)
+			s.enter(commands[:n], &v, answers)
 			commands = commands[n:]
 		}
 	}
 }
 
 // enter enters a bundle.
-func (s *Server) enter(b []engine.Command, allowed func(*engine.Command) bool,
-	answers chan<- promised) {
+func (s *Server) enter(b []engine.Command, v *Visitor, answers chan<- promised) {
 	calls := make([]*sequencer.Call, len(b))
 	var err error
 	if IsNote(&b[0]) { // it is alone
-		if err = ErrKind; allowed(&b[0]) {
+		if err = ErrKind; v.Allowed(&b[0]) {
 			err = s.note(&b[0])
 		}
 		answers <- promised{nil, err}
 		return
 	}
 	for i := range b {
-		if !allowed(&b[i]) {
+		if !v.Allowed(&b[i]) {
 			err = ErrKind
+		}
+	}
+	if err == nil && v.Charge != nil {
+		err = v.Charge(b)
+		if full := new(sequencer.LimitedError); v.Old && errors.As(err, &full) {
+			err = sequencer.ErrBusy
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"time"
 
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -194,14 +195,23 @@ func readMessage(in *bufio.Reader, buf []byte) ([]byte, error) {
 // ErrKind is the error of a Command that the leader does not take from this node.
 var ErrKind = fmt.Errorf("the leader takes no such command from a gateway: %w", sequencer.ErrClosed)
 
-// codes are the errors of Commands by their numbers on the wire.
+// codes are the errors of Commands by their numbers on the wire. A number after them says that a
+// window is full; the window and the wait follow.
 var codes = []error{nil, sequencer.ErrBusy, sequencer.ErrNoLeader, sequencer.ErrUnknown, ErrKind}
+
+var limited = byte(len(codes))
+
+// longestWait bounds the wait that a leader tells, in milliseconds.
+const longestWait = 24 * 60 * 60 * 1000
 
 // codeOf is the number of an error. What is not known for sure is unknown.
 func codeOf(err error) byte {
+	var full *sequencer.LimitedError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &full):
+		return limited
 	case errors.Is(err, sequencer.ErrBusy):
 		return 1
 	case errors.Is(err, ErrKind):
@@ -222,6 +232,10 @@ type answer struct {
 // append appends the encoded answer to b.
 func (a *answer) append(b []byte) []byte {
 	b = append(b, codeOf(a.err))
+	if full := new(sequencer.LimitedError); errors.As(a.err, &full) {
+		ms := (full.Wait + time.Millisecond - 1) / time.Millisecond
+		return binary.AppendUvarint(append(b, full.Window), uint64(min(max(ms, 1), longestWait)))
+	}
 	if a.err != nil {
 		return b
 	}
@@ -243,6 +257,15 @@ func (a *answer) append(b []byte) []byte {
 
 // take decodes the first answer in b and returns the rest.
 func (a *answer) take(b []byte) (rest []byte, err error) {
+	if len(b) > 2 && b[0] == limited {
+		ms, n := binary.Uvarint(b[2:])
+		if n <= 0 || ms == 0 || ms > longestWait {
+			return nil, errMalformed
+		}
+		wait := time.Duration(ms) * time.Millisecond
+		*a = answer{err: &sequencer.LimitedError{Wait: wait, Window: b[1]}}
+		return b[2+n:], nil
+	}
 	if len(b) == 0 || int(b[0]) >= len(codes) {
 		return nil, errMalformed
 	}
