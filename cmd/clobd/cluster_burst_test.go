@@ -20,15 +20,15 @@ type burst struct {
 
 	mutex   sync.Mutex
 	acks    []time.Time // of orders
-	told    []reply
+	told    []retort
 	refused int // 503; the trader sends the order again, once
 	failed  int // 503 twice, of another node than the victim
 	unknown int // 504
 	calm    time.Duration
 }
 
-// reply is the last answer to an order.
-type reply struct {
+// retort is the answer to an order.
+type retort struct {
 	door     string // the node that was asked
 	sent, at time.Time
 	status   int
@@ -36,17 +36,17 @@ type reply struct {
 }
 
 // acked reports whether an order was taken that was sent through a door after a time. "": any door.
-func (r *reply) acked(door string, after time.Time) bool {
+func (r *retort) acked(door string, after time.Time) bool {
 	return r.status == http.StatusOK && r.through(door, after)
 }
 
 // declined reports whether an order that was sent through a door after a time was not acknowledged,
 // and the node said so.
-func (r *reply) declined(door string, after time.Time) bool {
+func (r *retort) declined(door string, after time.Time) bool {
 	return r.status >= http.StatusServiceUnavailable && r.through(door, after)
 }
 
-func (r *reply) through(door string, after time.Time) bool {
+func (r *retort) through(door string, after time.Time) bool {
 	return (door == "" || door == r.door) && r.sent.After(after)
 }
 
@@ -63,7 +63,7 @@ func (b *burst) count(after time.Time) (n int) {
 }
 
 // find returns the first replies of a kind, so many at most.
-func (b *burst) find(most int, is func(*reply) bool) (found []reply) {
+func (b *burst) find(most int, is func(*retort) bool) (found []retort) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	for i := range b.told {
@@ -78,7 +78,7 @@ func (b *burst) find(most int, is func(*reply) bool) (found []reply) {
 const enough = 20
 
 // await waits for so many replies of a kind, and returns the first one.
-func (b *burst) await(t *testing.T, what string, n int, is func(*reply) bool) (first reply) {
+func (b *burst) await(t *testing.T, what string, n int, is func(*retort) bool) (first retort) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
 		found := b.find(n, is)
@@ -87,7 +87,7 @@ func (b *burst) await(t *testing.T, what string, n int, is func(*reply) bool) (f
 		}
 		if b.stopped.Load() || time.Now().After(end) {
 			t.Errorf("%s: %d replies of %d", what, len(found), n)
-			return reply{at: time.Now()}
+			return retort{at: time.Now()}
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (b *burst) await(t *testing.T, what string, n int, is func(*reply) bool) (f
 // goesOn waits for more orders to be taken through the doors of other nodes than some.
 func (b *burst) goesOn(t *testing.T, after time.Time, without ...string) {
 	t.Helper()
-	b.await(t, fmt.Sprintf("orders taken without %v", without), enough, func(r *reply) bool {
+	b.await(t, fmt.Sprintf("orders taken without %v", without), enough, func(r *retort) bool {
 		return r.acked("", after) && !slices.Contains(without, r.door)
 	})
 }
@@ -104,7 +104,7 @@ func (b *burst) goesOn(t *testing.T, after time.Time, without ...string) {
 // that is refused for now is sent once more.
 func (b *burst) trade(t *testing.T, x *actor, gone func() bool) {
 	for first := true; !b.stopped.Load(); first = false {
-		i, r := x.draw(t), reply{door: x.door, sent: time.Now()}
+		i, r := x.draw(t), retort{door: x.door, sent: time.Now()}
 		x.sent = append(x.sent, i)
 		var err error
 		if r.status, r.text, err = x.post(i); r.status == http.StatusServiceUnavailable {
@@ -142,7 +142,7 @@ func (b *burst) trade(t *testing.T, x *actor, gone func() bool) {
 }
 
 // again notes that an order was refused for now, for the first time or the second.
-func (b *burst) again(r *reply, twice bool) {
+func (b *burst) again(r *retort, twice bool) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if twice {
@@ -226,6 +226,11 @@ func (l *toll) note(t *testing.T, what string, b *burst, pause time.Duration) {
 	t.Logf("fault %d: %s: %d acknowledged, %d refused, %d of them twice, %d unknown, %v without writes, "+
 		"%v before", len(l.pauses), what, len(b.acks), b.refused, b.failed, b.unknown,
 		pause.Round(time.Millisecond), b.calm.Round(time.Millisecond))
+	l.add(b, pause)
+}
+
+// add is note without a word.
+func (l *toll) add(b *burst, pause time.Duration) {
 	l.pauses, l.calm = append(l.pauses, pause), append(l.calm, b.calm)
 	l.refused, l.failed, l.unknown = l.refused+b.refused, l.failed+b.failed, l.unknown+b.unknown
 }

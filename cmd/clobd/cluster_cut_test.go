@@ -16,13 +16,13 @@ import (
 // mesh is proxies between the nodes of a fleet, one for each node's way to each other node.
 type mesh struct {
 	names []string
-	links map[[2]string]*link // by who connects, and to whom
+	links map[[2]string]*detour // by who connects, and to whom
 }
 
-// link is the way of one node to another one. It carries the connections that the first one opens,
-// in both directions. While a direction is held its bytes wait, as those of a network do that sends
+// detour is the way of one node to another one. It carries the connections that the first opens, in
+// both directions. While a direction is held its bytes wait, as those of a network do that sends
 // again what is lost; so does the end of a connection.
-type link struct {
+type detour struct {
 	listener net.Listener
 	target   string
 
@@ -34,14 +34,14 @@ type link struct {
 	open   map[net.Conn]bool
 }
 
-// The directions of a link.
+// The directions of a detour.
 const (
 	there = 0
 	back  = 1
 )
 
-// writing is how long a node may take to read what a link has for it: then the connection ends, so
-// that two nodes which wait for each other do not hold the test up.
+// writing is how long a node may take to read what a detour has for it: then the connection ends,
+// so that two nodes which wait for each other do not hold the test up.
 const writing = 5 * time.Second
 
 // parcel is bytes on their way.
@@ -53,7 +53,7 @@ type parcel struct {
 // meshed puts proxies between the nodes of a fleet that was not started yet.
 func (f *fleet) meshed(t *testing.T) {
 	t.Helper()
-	f.mesh = &mesh{f.names, map[[2]string]*link{}}
+	f.mesh = &mesh{f.names, map[[2]string]*detour{}}
 	for _, from := range f.names {
 		for _, to := range f.names {
 			if from == to {
@@ -61,7 +61,7 @@ func (f *fleet) meshed(t *testing.T) {
 			}
 			place := f.nodes[to].flags[slices.Index(f.nodes[to].flags, "--cluster")+1]
 			_, target, _ := strings.Cut(place, "@")
-			l := &link{target: target, open: map[net.Conn]bool{}}
+			l := &detour{target: target, open: map[net.Conn]bool{}}
 			l.freed = sync.NewCond(&l.mutex)
 			var err error
 			if l.listener, err = net.Listen("tcp", freeAddress(t)); err != nil {
@@ -76,7 +76,7 @@ func (f *fleet) meshed(t *testing.T) {
 	}
 }
 
-func (l *link) serve() {
+func (l *detour) serve() {
 	for {
 		near, err := l.listener.Accept()
 		if err != nil {
@@ -88,7 +88,7 @@ func (l *link) serve() {
 
 // carry takes a connection to the other end. If the way there or back is held it does not come
 // about: whoever opens it sees no answer, and when the way is free again an end.
-func (l *link) carry(near net.Conn) {
+func (l *detour) carry(near net.Conn) {
 	defer near.Close()
 	l.mutex.Lock()
 	late := false
@@ -118,7 +118,7 @@ func (l *link) carry(near net.Conn) {
 }
 
 // pump carries one direction of a connection, and then its end.
-func (l *link) pump(to, from net.Conn, way int) {
+func (l *detour) pump(to, from net.Conn, way int) {
 	parcels, done := make(chan parcel, 1024), make(chan struct{})
 	go func() {
 		defer close(parcels)
@@ -153,7 +153,7 @@ func (l *link) pump(to, from net.Conn, way int) {
 
 // pass does what a direction carries that came at a time, once its time has come and the direction
 // is not held. It reports whether that was done.
-func (l *link) pass(way int, came time.Time, do func() error) bool {
+func (l *detour) pass(way int, came time.Time, do func() error) bool {
 	l.mutex.Lock()
 	delay := l.delay
 	l.mutex.Unlock()
@@ -166,15 +166,15 @@ func (l *link) pass(way int, came time.Time, do func() error) bool {
 	return do() == nil
 }
 
-// set changes a link. When that returns nothing is on its way any more that is held.
-func (l *link) set(change func()) {
+// set changes a detour. When that returns nothing is on its way any more that is held.
+func (l *detour) set(change func()) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	change()
 	l.freed.Broadcast()
 }
 
-func (l *link) close() {
+func (l *detour) close() {
 	l.listener.Close()
 	l.set(func() {
 		l.closed = true
@@ -234,7 +234,7 @@ func (m *mesh) without(names ...string) []string {
 // cut is a disturbance of the network.
 type cut struct {
 	what string
-	// off are the nodes that can acknowledge nothing while it lasts, and stray one that may or may not.
+	// off are the nodes that can acknowledge nothing while it lasts, and stray is one that may.
 	off   []string
 	stray string
 	whole bool // off are cut off in both directions: they notice it
@@ -317,15 +317,14 @@ func TestClusterPartitions(t *testing.T) {
 			f.silent(t, b, &c, healed)
 			for _, name := range f.names {
 				back := b.await(t, name+" takes orders again", 1,
-					func(r *reply) bool { return r.acked(name, healed) })
+					func(r *retort) bool { return r.acked(name, healed) })
 				returns = append(returns, back.at.Sub(healed))
 			}
 		})
-		what := fmt.Sprintf("%s (%s led, %v, what was held is lost: %v; refused after %v)", c.what, leader,
-			c.off, lost, refused.Round(time.Millisecond))
-		l.note(t, what, b, pause)
+		l.note(t, fmt.Sprintf("%s (%s led, %v, what was held is lost: %v; refused after %v)", c.what,
+			leader, c.off, lost, refused.Round(time.Millisecond)), b, pause)
 		if slices.Contains(c.off, leader) {
-			leaders.note(t, what, b, pause)
+			leaders.add(b, pause)
 			if c.whole {
 				refusals = append(refusals, refused)
 			}
@@ -333,6 +332,9 @@ func TestClusterPartitions(t *testing.T) {
 		f.examine(t)
 	}
 	f.examineAll(t)
+	if most := slices.Max(refusals); asked() && most > 2*time.Second {
+		t.Errorf("who led and was cut off refused only after %v", most)
+	}
 	t.Logf("figures: cuts=%d %s leader_median_ms=%d leader_max_ms=%d refused_median_ms=%d "+
 		"refused_max_ms=%d back_median_ms=%d back_max_ms=%d", cuts, l.figures(f),
 		median(leaders.pauses).Milliseconds(), slices.Max(leaders.pauses).Milliseconds(),
@@ -351,18 +353,18 @@ func (f *fleet) cutOff(t *testing.T, b *burst, c *cut, leader string) (refused t
 			continue
 		}
 		first := b.await(t, name+" acknowledges nothing, and says so", 1,
-			func(r *reply) bool { return r.declined(name, at) })
+			func(r *retort) bool { return r.declined(name, at) })
 		if name == leader {
 			refused = first.at.Sub(at)
-			b.await(t, name+" knows of no leader", 1, func(r *reply) bool {
-				return r.declined(name, at) && r.status == http.StatusServiceUnavailable &&
-					strings.Contains(r.text, `"no_leader"`)
-			})
 		}
+		b.await(t, name+" knows of no leader", 1, func(r *retort) bool {
+			return r.declined(name, at) && r.status == http.StatusServiceUnavailable &&
+				strings.Contains(r.text, `"no_leader"`)
+		})
 	}
 	time.Sleep(time.Duration(f.rand.IntN(1500)) * time.Millisecond)
 	for _, name := range f.mesh.without(append([]string{c.stray}, c.off...)...) {
-		b.await(t, name+" goes on", 1, func(r *reply) bool { return r.acked(name, at) })
+		b.await(t, name+" goes on", 1, func(r *retort) bool { return r.acked(name, at) })
 	}
 	return refused
 }
@@ -372,7 +374,7 @@ func (f *fleet) cutOff(t *testing.T, b *burst, c *cut, leader string) (refused t
 func (f *fleet) silent(t *testing.T, b *burst, c *cut, healed time.Time) {
 	t.Helper()
 	for _, name := range c.off {
-		for _, r := range b.find(1, func(r *reply) bool {
+		for _, r := range b.find(1, func(r *retort) bool {
 			return r.acked(name, c.since) && r.at.Before(healed)
 		}) {
 			t.Errorf("%s: %s has acknowledged an order %v after the cut", c.what, name,

@@ -126,7 +126,8 @@ func (f *fleet) money(t *testing.T, name string) {
 		}
 		cash += n
 	}
-	if want := (wealth*len(f.world.traders) - int(pairs)) * int(engine.Unit); cash != want || pairs == 0 {
+	want := (wealth*len(f.world.traders) - int(pairs)) * int(engine.Unit)
+	if cash != want || pairs == 0 {
 		t.Errorf("%s: %d in the wallets and %g pairs, want %d", name, cash, pairs, want)
 	}
 }
@@ -192,11 +193,10 @@ func TestClusterStops(t *testing.T) {
 			f.signal(t, f.nodes[victim], syscall.SIGCONT)
 			at = time.Now()
 			b.await(t, victim+" takes orders again", 1,
-				func(r *reply) bool { return r.acked(victim, at) })
+				func(r *retort) bool { return r.acked(victim, at) })
 		})
-		what := victim + " held still"
-		if l.note(t, what, b, pause); victim == leader {
-			leaders.note(t, what+", which led", b, pause)
+		if l.note(t, victim+" held still, "+leader+" led", b, pause); victim == leader {
+			leaders.add(b, pause)
 		}
 		f.examine(t)
 	}
@@ -230,7 +230,12 @@ func TestClusterFullDisk(t *testing.T) {
 		}
 		b, pause := f.strike(t, victim, func(b *burst) {
 			filler, at := f.fillBut(t, disks[victim], room), time.Now()
-			f.withoutRoom(t, b, p, victim, room > reserve/4)
+			if room < reserve/4 { // it may not have needed another byte
+				for end := at.Add(3 * time.Second); time.Now().Before(end) && len(p.ended) == 0; {
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+			f.withoutRoom(t, b, victim)
 			b.goesOn(t, at, victim)
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
@@ -242,32 +247,25 @@ func TestClusterFullDisk(t *testing.T) {
 				return
 			}
 			b.await(t, victim+" takes orders again", 1,
-				func(r *reply) bool { return r.acked(victim, at) })
+				func(r *retort) bool { return r.acked(victim, at) })
 		})
-		l.note(t, fmt.Sprintf("disk of %s full but for %d bytes, %s led", victim, room, leader), b, pause)
+		l.note(t, fmt.Sprintf("disk of %s full to %d bytes, %s led", victim, room, leader), b, pause)
 		f.examine(t)
 	}
 	f.examineAll(t)
 	t.Logf("figures: full=%d ended=%d %s", rounds, ended, l.figures(f))
 }
 
-// withoutRoom waits until a node whose disk is full does not lead and takes no orders, or has ended.
-// One whose disk was full at once may not have needed another byte: it is watched for a while.
-func (f *fleet) withoutRoom(t *testing.T, b *burst, p *process, name string, guarded bool) {
+// withoutRoom waits until a node with a full disk does not lead and takes no orders, or has ended.
+func (f *fleet) withoutRoom(t *testing.T, b *burst, name string) {
 	t.Helper()
-	at := time.Now()
-	gone := func() bool { return len(p.ended) > 0 }
-	if !guarded {
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && !gone(); {
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
+	at, p := time.Now(), f.nodes[name]
 	waitFor(t, "somebody else leads", func() bool {
 		s, err := standing(f.nodes["g"])
-		return gone() || err == nil && s.Leader != "" && s.Leader != name
+		return len(p.ended) > 0 || err == nil && s.Leader != "" && s.Leader != name
 	})
 	waitFor(t, "no orders through the door of a full disk", func() bool {
-		return gone() || len(b.find(1, func(r *reply) bool {
+		return len(p.ended) > 0 || len(b.find(1, func(r *retort) bool {
 			return r.declined(name, at) && strings.Contains(r.text, `"cancel_only"`)
 		})) > 0
 	})
