@@ -352,8 +352,9 @@ func (f *fleet) cutOff(t *testing.T, b *burst, c *cut, leader string) (refused t
 		if !c.whole {
 			continue
 		}
-		first := b.await(t, name+" acknowledges nothing, and says so", 1,
-			func(r *retort) bool { return r.declined(name, at) })
+		first := b.await(t, name+" acknowledges nothing, and says so", 1, func(r *retort) bool {
+			return r.declined(name, time.Time{}) && r.at.After(at)
+		})
 		if name == leader {
 			refused = first.at.Sub(at)
 		}

@@ -154,7 +154,7 @@ func clusterItems() []item {
 			folder: "./cmd/clobd", test: "TestClusterUpgrade|TestUpgradeAlone"},
 		{name: "cluster-flips", what: "single bits of a member's folder: it heals from the others",
 			folder: "./cmd/clobd", test: "TestClusterFlips", size: 500},
-		{name: "cluster-histories", what: "answers of all nodes under kills and pauses are linearizable",
+		{name: "cluster-histories", what: "answers of all nodes are linearizable: kills, pauses, cuts",
 			folder: "./cmd/clobd", test: "TestClusterHistories", size: 200},
 		{name: "cluster-reads", what: "a gateway beside a leader that is cut off; who is to lead",
 			folder: "./cmd/clobd", test: "TestClusterCutOff|TestClusterPriority"},
