@@ -297,6 +297,7 @@ func (f *fleet) cut(shape int, leader string) cut {
 // on. After it all doors take orders.
 func TestClusterPartitions(t *testing.T) {
 	setting.Full(t, "TestClusterMinority stays")
+	t.Parallel()
 	f, seed := makeFleet(t, 3)
 	f.meshed(t)
 	f.begin(t, 2, seed)

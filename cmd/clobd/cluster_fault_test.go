@@ -174,6 +174,7 @@ func TestClusterKillOthers(t *testing.T) {
 // before.
 func TestClusterStops(t *testing.T) {
 	setting.Full(t, "TestClusterHistories has short pauses")
+	t.Parallel()
 	f := newFleet(t, 2)
 	f.pace = 100 * time.Millisecond
 	hold := 2 * time.Second
@@ -210,6 +211,7 @@ func TestClusterStops(t *testing.T) {
 // with room again the node is one of them, started again if it has ended.
 func TestClusterFullDisk(t *testing.T) {
 	setting.Full(t, "TestClusterFull stays")
+	t.Parallel()
 	const reserve = 8 << 20
 	f := newFleet(t, 2)
 	f.pace = 5 * time.Millisecond
