@@ -263,8 +263,8 @@ func (f *fleet) cut(shape int, leader string) cut {
 		m.part([]string{leader}, m.without(leader))
 		return cut{"cut off: the leader", []string{leader}, "", true, time.Now()}
 	case 1:
-		m.part([]string{leader, "g"}, []string{follower, third})
-		return cut{"two halves: the leader and the gateway", []string{leader, "g"}, "", true, time.Now()}
+		m.part([]string{leader, follower}, []string{third, "g"})
+		return cut{"two halves: the leader and a follower", []string{third, "g"}, "", true, time.Now()}
 	case 2:
 		deaf(leader)
 		return cut{"deaf: the leader", []string{leader}, "", false, time.Now()}
@@ -275,8 +275,8 @@ func (f *fleet) cut(shape int, leader string) cut {
 		mute(leader)
 		return cut{"mute: the leader", []string{leader}, "", false, time.Now()}
 	case 5:
-		m.part([]string{leader, follower}, []string{third, "g"})
-		return cut{"two halves: the leader and a follower", []string{third, "g"}, "", true, time.Now()}
+		m.part([]string{leader, "g"}, []string{follower, third})
+		return cut{"two halves: the leader and the gateway", []string{leader, "g"}, "", true, time.Now()}
 	case 6:
 		m.slow(leader, 200*time.Millisecond)
 		return cut{"slow: the leader", nil, "", false, time.Now()}
