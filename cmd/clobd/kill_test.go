@@ -173,6 +173,7 @@ func verify(t *testing.T, sent []*intent, levels map[string]float64) (found int)
 			found++
 		}
 		matched := i.compare(t, &r)
+		i.filled = matched
 		if r.Status == "LIVE" {
 			levels[fmt.Sprintf("%s@%d", i.token, i.price)] += float64(i.shares) - matched
 		}

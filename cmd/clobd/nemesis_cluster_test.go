@@ -13,8 +13,8 @@ import (
 	"clobd/scripts/setting"
 )
 
-// disturb kills a node and starts it again, or holds one still, perhaps long enough for the others
-// to elect another leader: it goes on as if nothing had happened.
+// disturb kills a node and starts it again, holds one still, or cuts the network, perhaps long
+// enough for the others to elect another leader: then all goes on as if nothing had happened.
 func (f *fleet) disturb(t *testing.T) string {
 	t.Helper()
 	time.Sleep(time.Duration(5+f.rand.IntN(40)) * time.Millisecond)
@@ -22,9 +22,15 @@ func (f *fleet) disturb(t *testing.T) string {
 	if s, err := standing(f.nodes["g"]); err == nil && s.Leader != "" && f.rand.IntN(2) == 0 {
 		name = s.Leader
 	}
-	p := f.nodes[name]
+	p, pause := f.nodes[name], time.Duration(20+f.rand.IntN(1500))*time.Millisecond
 	if p.lost.Load() {
 		return "lost" // agree tells
+	}
+	if name != "g" && f.rand.IntN(3) == 0 { // most of the shapes are about who leads
+		f.cut(f.rand.IntN(shapes), name)
+		time.Sleep(pause)
+		f.mesh.heal(f.rand.IntN(2) == 0)
+		return "cut"
 	}
 	if f.rand.IntN(2) == 0 {
 		p.kill(t)
@@ -32,7 +38,7 @@ func (f *fleet) disturb(t *testing.T) string {
 		p.start(t)
 		return "kill"
 	}
-	f.still(t, p, time.Duration(20+f.rand.IntN(1500))*time.Millisecond)
+	f.still(t, p, pause)
 	return "pause"
 }
 
@@ -63,18 +69,20 @@ func (x *actor) watch(t *testing.T, r *recorder, client int, ended *atomic.Bool)
 	}
 }
 
-// TestClusterHistories records what traders at all four nodes are told while nodes are killed and
-// held still, leaders more often than others. They write and read at their own node, with
+// TestClusterHistories records what traders at all four nodes are told while nodes are killed, held
+// still and cut off, leaders more often than others. They write and read at their own node, with
 // consistency=linearizable, and so does somebody beside each who only reads. There must be one
 // order of all requests, of whichever node, in which a plain book would have given these answers.
 func TestClusterHistories(t *testing.T) {
 	setting.Full(t, "TestHistories stays, and TestClusterCutOff")
 	histories := setting.Size(t, 12, 2)
-	f := newFleetOf(t, 2, histories)
+	f, seed := makeFleet(t, histories)
+	f.meshed(t)
+	f.begin(t, 2, seed)
 	for _, x := range f.world.traders {
 		x.manner, x.carried = "?consistency=linearizable", true
 	}
-	operations, open, kills, undecided := 0, 0, 0, 0
+	operations, open, undecided, disturbed := 0, 0, 0, map[string]int{}
 	most := patience + time.Duration(histories)*patience/5
 	late := time.Now().Add(most)
 	for n := range histories {
@@ -94,9 +102,7 @@ func TestClusterHistories(t *testing.T) {
 			watchers.Go(func() { f.traders[name][1].watch(t, r, len(f.names)+i, &ended) })
 		}
 		for range 1 + f.rand.IntN(2) {
-			if f.disturb(t) == "kill" {
-				kills++
-			}
+			disturbed[f.disturb(t)]++
 		}
 		group.Wait()
 		ended.Store(true)
@@ -111,8 +117,8 @@ func TestClusterHistories(t *testing.T) {
 			t.Fatal(f.logs())
 		}
 	}
-	t.Logf("figures: histories=%d operations=%d unanswered=%d kills=%d undecided=%d", histories,
-		operations, open, kills, undecided)
+	t.Logf("figures: histories=%d operations=%d unanswered=%d kills=%d pauses=%d cuts=%d undecided=%d",
+		histories, operations, open, disturbed["kill"], disturbed["pause"], disturbed["cut"], undecided)
 	if operations < 20*histories {
 		t.Errorf("%d operations in %d histories: they say little", operations, histories)
 	}

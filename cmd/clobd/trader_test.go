@@ -32,6 +32,7 @@ type intent struct {
 	unknown  bool // so the node said in time: it may be durable, or not
 	canceled bool // so the node said: it is over, whatever happens next
 	matched  float64
+	filled   float64 // as a node showed it last
 }
 
 // actor is one wallet with its key and connections of its own. It belongs to one goroutine at a
@@ -47,6 +48,7 @@ type actor struct {
 	manner  string
 	carried bool
 	lost    func() bool // its node has ended by itself
+	door    string      // what its node is called in a cluster
 }
 
 // newTrader makes a wallet drawn from r and derives its API key.

@@ -140,13 +140,21 @@ func clusterItems() []item {
 			folder: "./cmd/clobsim/simulator", test: "TestCluster", size: 20_000},
 		{name: "cluster-kill", what: "kill -9 of the node that leads, under load at all four nodes",
 			folder: "./cmd/clobd", test: "TestClusterKill", size: 100},
+		{name: "cluster-kill-others", what: "kill -9 of a follower; after every fourth, of the gateway",
+			folder: "./cmd/clobd", test: "TestClusterKillOthers", size: 100},
+		{name: "cluster-stops", what: "SIGSTOP of 10 s: the node that leads, a follower, the gateway",
+			folder: "./cmd/clobd", test: "TestClusterStops", size: 50},
+		{name: "cluster-partitions", what: "one node cut off, deaf or mute, two halves, ways of 200 ms",
+			folder: "./cmd/clobd", test: "TestClusterPartitions", size: 50},
+		{name: "cluster-full", what: "the disk of a leader or follower fills, watched and at once",
+			folder: "./cmd/clobd", test: "TestClusterFullDisk", size: 10},
 		{name: "cluster-hand-over", what: "the lead is handed over, on request and by SIGTERM",
 			folder: "./cmd/clobd", test: "TestClusterHandOver", size: 50},
 		{name: "cluster-upgrade", what: "programs with later rules, one node at a time under load",
 			folder: "./cmd/clobd", test: "TestClusterUpgrade|TestUpgradeAlone"},
 		{name: "cluster-flips", what: "single bits of a member's folder: it heals from the others",
 			folder: "./cmd/clobd", test: "TestClusterFlips", size: 500},
-		{name: "cluster-histories", what: "answers of all nodes under kills and pauses are linearizable",
+		{name: "cluster-histories", what: "answers of all nodes are linearizable: kills, pauses, cuts",
 			folder: "./cmd/clobd", test: "TestClusterHistories", size: 200},
 		{name: "cluster-reads", what: "a gateway beside a leader that is cut off; who is to lead",
 			folder: "./cmd/clobd", test: "TestClusterCutOff|TestClusterPriority"},
@@ -237,7 +245,7 @@ func (c *reliabilityCommand) choose() (chosen []item, err error) {
 			chosen = append(chosen, i)
 		}
 		if c.List {
-			fmt.Printf("%-16s %9s  %s\n", i.name, sized(i.size), i.what)
+			fmt.Printf("%-19s %9s  %s\n", i.name, sized(i.size), i.what)
 		}
 	}
 	for _, name := range c.Only {
@@ -277,7 +285,7 @@ func (c *reliabilityCommand) carry(i *item) outcome {
 		}
 	}
 	o.Repeat = strings.Join(env, " ") + " go " + strings.Join(quoted, " ")
-	fmt.Printf("%-16s %9s  ", i.name, sized(o.Size))
+	fmt.Printf("%-19s %9s  ", i.name, sized(o.Size))
 	begun := time.Now()
 	run := exec.Command("go", args...)
 	run.Env = append(os.Environ(), env...)

@@ -418,10 +418,29 @@ func (m fellow) connect(to uint64) (net.Conn, error) {
 	return conn, nil
 }
 
-// hangUp closes the connection to the leader when another one leads.
+// A connection for Commands is closed when its node heard nothing of the leader at so many looks in
+// a row. A gateway begins no election, so nothing else tells it that it is cut off. The looks are
+// counted, not the time: a node that was held still itself first reads what has come meanwhile.
+const (
+	looking    = 250 * time.Millisecond
+	silentMost = 8
+)
+
+// hangUp closes the connection to the leader when another one leads, or this one is silent.
 func (m fellow) hangUp(conn net.Conn, to uint64, done <-chan struct{}) {
-	for {
+	look := time.NewTicker(looking)
+	defer look.Stop()
+	for last, silent := m.heard.Load(), 0; ; {
 		select {
+		case <-look.C:
+			silent++
+			if now := m.heard.Load(); now != last || to == m.cluster.ID {
+				last, silent = now, 0
+			}
+			if silent < silentMost {
+				continue
+			}
+			m.options.Log.Warn("the leader is silent: Commands wait", "node", m.called(to))
 		case <-m.moved:
 			if m.target() == to {
 				continue
