@@ -27,8 +27,9 @@ type Copied struct {
 // Backup makes a data folder in dir, which must not exist: all frames that were appended so far,
 // the newest checkpoint, and a mark of the end. It waits for one sync of the log; nothing waits for
 // it. Files that never change are linked if dir is on the same filesystem. The index is left out,
-// for it can be made from the frames. Only after an accepted loss, when frames are missing, index
-// must copy it into a folder; nil means that it is not open. After an error dir must be deleted.
+// for it can be made from the frames. Only after an accepted loss, when frames are missing, and for
+// a new member, which begins at once, index must copy it into a folder; nil means that it is not
+// open. A member's copy ends with what is committed. After an error dir must be deleted.
 func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, error) {
 	if !j.gate.Enter() {
 		return nil, ErrClosed
@@ -46,7 +47,7 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 	if err != nil {
 		return nil, fmt.Errorf("back up the checkpoint: %w", err)
 	}
-	if j.Hole > 0 { // before the journal, which then has all frames that the index knows
+	if j.Hole > 0 || j.agreed != nil { // first: the journal then has all frames that it knows
 		err := errors.New("it is not open")
 		if index != nil {
 			err = index(filepath.Join(dir, "index"))
@@ -56,7 +57,14 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 		}
 	}
 	durable := j.latest.last()
-	if err := j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL()); err != nil {
+	if j.agreed != nil { // by the mark the copy knows what of its end is committed
+		_, h := j.agreed.Committed()
+		durable, err = h.Frame, WriteMark(on, dir, Mark{j.ID, h.Frame, h.Sequence, h.Hash, Promise{}})
+	}
+	if err == nil {
+		err = j.db.Checkpoint(filepath.Join(dir, "journal"), pebble.WithFlushedWAL())
+	}
+	if err != nil {
 		return nil, fmt.Errorf("back up the journal: %w", err)
 	}
 	out, err := sealCopy(on, dir)
@@ -87,13 +95,9 @@ func (j *Journal) copyCheckpoint(dir string) (*Checkpoint, error) {
 			return nil, err
 		}
 		to := filepath.Join(folder, on.PathBase(c.Path))
-		err := linkOrCopy(on, c.Path, to)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
-			return nil, err
+		if err := linkOrCopy(on, c.Path, to); !errors.Is(err, fs.ErrNotExist) {
+			return c, errors.Join(err, disk.SyncFolder(on, folder))
 		}
-		return c, disk.SyncFolder(on, folder)
 	}
 	return nil, nil
 }
@@ -118,10 +122,7 @@ func copyFile(on vfs.FS, from, to string) error {
 		return errors.Join(err, in.Close())
 	}
 	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Sync()
-	}
-	return errors.Join(err, out.Close(), in.Close())
+	return errors.Join(err, out.Sync(), out.Close(), in.Close())
 }
 
 // sealCopy finds the end of a copied journal and writes its mark.
@@ -143,11 +144,10 @@ func sealCopy(on vfs.FS, dir string) (*Copied, error) {
 		}
 		out.Head = f.Head()
 	}
-	if err := k.Close(); err != nil {
-		return nil, err
-	}
 	h := &out.Head
-	err = WriteMark(on, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash, Promise{}})
+	if err = k.Close(); err == nil {
+		err = WriteMark(on, dir, Mark{k.ID, h.Frame, h.Sequence, h.Hash, Promise{}})
+	}
 	if err == nil {
 		out.Bytes, err = sizeOf(on, dir)
 	}

@@ -245,12 +245,12 @@ func (n membership) scrubIndex(note func(int) error) (err error) {
 	return err
 }
 
-// heals notes how a member gets on that heals its journal.
-func (n membership) heals(how string) {
+// renews notes how a member gets on that heals its journal, or takes a copy.
+func (n membership) renews(how, metric string) {
 	if how == "" {
-		n.healing.Store(nil)
+		n.renewing.Store(nil)
 	} else {
-		n.healing.Store(&how)
+		n.renewing.Store(&symptom{What: how, Metric: metric})
 	}
 }
 
@@ -293,7 +293,9 @@ func (n membership) clusterRoute(w http.ResponseWriter, _ *http.Request) {
 	if n.ready.Load() {
 		s = n.role.Standing()
 	}
-	switch {
+	switch renewing := n.renewing.Load(); {
+	case renewing != nil:
+		tell(w, http.StatusServiceUnavailable, problem{renewing.What, "try again"})
 	case s != nil:
 		tell(w, http.StatusOK, s)
 	case n.Cluster != "":

@@ -60,8 +60,8 @@ type node struct {
 	inVain   bool          // the start before this one found damage in its way
 	role     *role.Role
 	index    *history.Index
-	remade   atomic.Bool            // the index has failed, and is made anew when it is opened again
-	healing  atomic.Pointer[string] // how a member gets on that heals its journal; nil: it does not
+	remade   atomic.Bool             // the index has failed, and is made anew when it is opened again
+	renewing atomic.Pointer[symptom] // how a member heals its journal, or copies; nil: it does not
 	space    *disk.Space
 	huge     atomic.Int64      // bytes in huge pages
 	unlisted bool              // markets wait for room on the disk
@@ -284,13 +284,13 @@ func (n *node) watchSpace(context.Context) (err error) {
 func (n *node) recover(ctx context.Context) error {
 	var err error
 	n.role, err = role.Recover(ctx, role.Options{Data: n.Data, Async: n.Durability == "async",
-		InVain: n.inVain, Claim: n.claim,
-		Witnesses: func() []journal.Witness { return witnesses(n.Data) },
-		Commands:  n.CheckpointCommands, Interval: n.CheckpointInterval,
+		InVain: n.inVain, Claim: n.claim, Witnesses: witnesses,
+		Commands: n.CheckpointCommands, Interval: n.CheckpointInterval,
 		Hold:     func() bool { return n.space.Status().State != disk.Roomy },
 		Full:     func() bool { return n.space.Status().State == disk.Full },
 		Poisoned: n.poisoned, Torn: n.torn, Spent: n.watches.spent, Failed: n.fail,
-		Healing: membership{n}.heals, Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
+		Renewing: membership{n}.renews, Index: func(dir string) error { return n.index.Copy(dir) },
+		Metrics: n.metrics, Log: n.log, Cluster: n.cluster})
 	if n.role != nil && ctx.Err() != nil {
 		return nil
 	} else if err != nil {

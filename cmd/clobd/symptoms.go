@@ -65,8 +65,8 @@ func (w *watchman) look(now time.Time) symptoms {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.now, w.found = now, symptoms{[]symptom{}, []symptom{}}
-	if how := w.healing.Load(); how != nil {
-		w.reason("clobd_cluster_healing", now, "healing: %s", *how)
+	if s := w.renewing.Load(); s != nil {
+		w.reason(s.Metric, now, "%s", s.What)
 	} else if w.ready.Load() {
 		w.served = true
 		w.stalls()

@@ -273,9 +273,13 @@ func programs() []row {
 		{pkg: "cmd/clobd/papers", ours: []string{"journal/disk", "journal/raft"}, no: map[string]string{
 			"clobd/engine": "it knows who a member is, whatever that does",
 		}},
+		{pkg: "cmd/clobd/copies", ours: []string{"journal/disk"}, no: map[string]string{
+			"clobd/engine": "it carries files, whatever is in them",
+		}},
 		{pkg: "cmd/clobd/role",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "engine/sequencer/relay", "journal",
-				"journal/disk", "journal/raft", "ingress", "ingress/limits", "cmd/clobd/papers", "cmd/cli"},
+				"journal/disk", "journal/raft", "ingress", "ingress/limits", "cmd/clobd/copies",
+				"cmd/clobd/papers", "cmd/cli"},
 			out:   []string{prom},
 			tests: []string{"engine/sequencer/memory"},
 			no: map[string]string{

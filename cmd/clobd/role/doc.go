@@ -22,5 +22,5 @@
 // checkpoint. Callers of frames in flight are told that the outcome is unknown.
 //
 // Read role.go, alone.go; member.go, leading.go, replica.go, heir.go, hello.go;
-// ready.go, change.go, guest.go, heal.go, standing.go, found.go; metrics.go.
+// ready.go, change.go, guest.go, heal.go, copy.go, standing.go, found.go; metrics.go.
 package role

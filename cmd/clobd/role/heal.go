@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/copies"
 	"clobd/cmd/clobd/papers"
 	"clobd/journal"
 	"clobd/journal/disk"
@@ -61,12 +62,18 @@ func Renewed(data, part string) error {
 	return errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), data))
 }
 
-// patient heals the journal of one member, which neither votes nor answers the others meanwhile.
+// patient heals the journal of one member, or takes a copy of another one's. That member neither
+// votes nor answers the others meanwhile.
 type patient struct {
 	*Options
 	healing atomic.Bool
 	heals   atomic.Uint64
+	copying atomic.Bool
+	copied  atomic.Uint64 // bytes
 }
+
+// says tells how the healing gets on.
+func (p *patient) says(how string) { p.Renewing("healing: "+how, "clobd_cluster_healing") }
 
 // collectors returns the metrics of healing.
 func (p *patient) collectors() []prometheus.Collector {
@@ -77,6 +84,11 @@ func (p *patient) collectors() []prometheus.Collector {
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
 			Name: "heals_total", Help: "Damaged journals that this node has made anew since it started."},
 			func() float64 { return float64(p.heals.Load()) }),
+		of.Flag("copying", "1 while this node takes a copy of another member's journal and index.",
+			p.copying.Load),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "clobd", Subsystem: "cluster",
+			Name: "copied_bytes_total", Help: "Bytes of such copies that have come since it started."},
+			func() float64 { return float64(p.copied.Load()) }),
 	}
 }
 
@@ -91,12 +103,12 @@ func (p *patient) heal(ctx context.Context, why error) error {
 	}
 	p.healing.Store(true)
 	defer p.healing.Store(false)
-	defer p.Healing("")
+	defer p.Renewing("", "")
 	p.Log.Error("the journal is damaged: this member votes no more, and heals it from the others",
 		"damage", plainly(why))
 	begun := time.Now()
 	for {
-		p.Healing("the journal is damaged, and is made anew with the help of the others")
+		p.says("the journal is damaged, and is made anew with the help of the others")
 		h, err := p.attempt(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -134,7 +146,7 @@ func (p *patient) needed(ctx context.Context) bool {
 	if err != nil {
 		return false // as healing will say
 	}
-	defer p.Healing("")
+	defer p.Renewing("", "")
 	defer s.close()
 	select {
 	case <-time.After(stepsDown):
@@ -160,11 +172,11 @@ func (p *patient) attempt(ctx context.Context) (*journal.Healed, error) {
 	}
 	defer s.close()
 	each := func(done, goal uint64) {
-		p.Healing(fmt.Sprintf("entry %d of %d is there", done, goal))
+		p.says(fmt.Sprintf("entry %d of %d is there", done, goal))
 	}
 	h, err := journal.Heal(ctx, journal.HealOptions{Goal: s.Goal, Supply: s.Supply, Each: each,
 		Options: journal.Options{Dir: p.Data, Log: p.Log, Claim: p.Claim, ID: p.Cluster.Journal,
-			Witnesses: p.Witnesses}})
+			Witnesses: p.witnesses}})
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +192,7 @@ type helpers struct {
 	known   map[uint64]bool // the voters that may name a leader
 	routes  map[uint64]string
 	conn    net.Conn // to the leader; nil: none
+	leader  uint64   // that had conn last; 0: none
 	told    time.Time
 }
 
@@ -228,6 +241,7 @@ type healQuestion struct {
 	Goal bool             `json:"goal,omitempty"`
 	Low  uint64           `json:"low,omitempty"`
 	Omit []journal.Frames `json:"omit,omitempty"`
+	Copy *copies.Question `json:"copy,omitempty"` // nil: it is about none
 }
 
 // healAnswer answers a healQuestion.
@@ -238,6 +252,7 @@ type healAnswer struct {
 	Leader  uint64          `json:"leader,omitempty"`
 	Address string          `json:"address,omitempty"` // of Leader
 	Supply  *journal.Supply `json:"supply,omitempty"`
+	Copy    *copies.Answer  `json:"copy,omitempty"`
 }
 
 const (
@@ -302,7 +317,7 @@ func (s *helpers) Goal(ctx context.Context, term uint64) (journal.Goal, error) {
 			s.told = time.Now()
 			s.Log.Warn("nobody can help this member to heal yet", "why", err.Error())
 		}
-		s.Healing("the journal is damaged; nobody can help yet")
+		s.says("the journal is damaged; nobody can help yet")
 		select {
 		case <-time.After(askPause):
 		case <-ctx.Done():
@@ -354,7 +369,7 @@ func (s *helpers) ask(id uint64) (a healAnswer, err error) {
 		return a, errors.Join(err, conn.Close())
 	}
 	s.hangUp()
-	s.conn = conn
+	s.conn, s.leader = conn, id
 	return a, nil
 }
 
@@ -380,12 +395,12 @@ func (s *helpers) Supply(ctx context.Context, low uint64, omit []journal.Frames)
 	}
 }
 
-// supply answers the questions of a member that heals.
+// supply answers the questions of a member that heals, or takes a copy.
 func (m fellow) supply(from uint64, conn net.Conn) {
 	if before, is := m.helped.Swap(from, conn); is { // one at a time
 		_ = before.(net.Conn).Close()
 	}
-	m.options.Log.Info("a member heals its journal with the help of this one", "node", m.called(from))
+	m.options.Log.Info("a member makes its journal with the help of this one", "node", m.called(from))
 	for {
 		var q healQuestion
 		err := conn.SetDeadline(time.Now().Add(supplyTime))
@@ -397,6 +412,8 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		}
 		a := healAnswer{}
 		switch {
+		case q.Copy != nil:
+			a.Copy = m.giver.Answer(from, q.Copy)
 		case q.Goal:
 			a = howFar(m)
 		default:
@@ -410,7 +427,11 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 				m.Damaged(JournalPart, err)
 			}
 		}
-		if err := papers.Say(conn, &a); err != nil {
+		err = errors.Join(conn.SetDeadline(time.Now().Add(supplyTime)), papers.Say(conn, &a))
+		if err == nil && a.Copy != nil {
+			_, err = conn.Write(a.Copy.Data)
+		}
+		if err != nil {
 			return
 		}
 		time.Sleep(helpPause)

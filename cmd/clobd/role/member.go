@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"clobd/cmd/cli"
+	"clobd/cmd/clobd/copies"
 	"clobd/cmd/clobd/papers"
 	"clobd/engine"
 	"clobd/engine/sequencer"
@@ -84,6 +85,7 @@ type Together struct {
 	moved        chan struct{} // has a token when who takes Commands may have changed
 	seen         atomic.Pointer[glimpse]
 	damaged      atomic.Bool                  // the journal is, and heals soon
+	giver        copies.Giver                 // of copies for new members
 	heard        atomic.Int64                 // when the leader was heard last, in unix nanoseconds
 	refusal      atomic.Pointer[refusedError] // the last refusal of a member that led; nil: none
 	caught       atomic.Bool                  // what is shown is no older than the start
@@ -125,9 +127,10 @@ type Node struct {
 	Role    string `json:"role"`
 	// Match is the last entry that the node is known to have, and Lag how many more the leader has.
 	// Both are known to the leader only.
-	Match uint64 `json:"match,omitempty"`
-	Lag   uint64 `json:"lag"`
-	Sent  uint64 `json:"sentBytes"` // to it, by this node
+	Match  uint64 `json:"match,omitempty"`
+	Lag    uint64 `json:"lag"`
+	Sent   uint64 `json:"sentBytes"`             // to it, by this node
+	Copied uint64 `json:"copiedBytes,omitempty"` // of the copy that it takes of this node now
 	// Rules is the latest version of the rules that its program knows, if this node has asked lately.
 	Rules uint16 `json:"rules,omitempty"`
 }
@@ -214,6 +217,7 @@ func (m *Together) Start() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("take part in the cluster: %w", err), l.Close())
 	}
+	m.lend()
 	m.questions.ask = m.peer.Confirm
 	o.Metrics.MustRegister(m.metrics(m.counted.Load, m.term.Load)...)
 	o.Metrics.MustRegister(fellow{m}.collectors()...)
@@ -480,6 +484,7 @@ func (m *Together) Close(ctx context.Context) error {
 	m.once.Do(func() { close(m.closing) })
 	m.client.Close()
 	m.network.Close()
+	m.giver.Clear()
 	m.peer.Close()
 	m.joined.Wait()
 	m.shown.stop()

@@ -29,8 +29,8 @@ type Options struct {
 	Async  bool       // acknowledge before the sync: for measuring only
 	Claim  disk.Claim // of the folder
 	InVain bool       // the start before this one found damage in its way
-	// Witnesses are the other stores in the folder that know how far the journal went.
-	Witnesses func() []journal.Witness
+	// Witnesses are the other stores in a data folder that know how far the journal went.
+	Witnesses func(data string) []journal.Witness
 	// Commands and Interval say when a checkpoint is due; none is written while Hold is true.
 	Commands uint64
 	Interval time.Duration
@@ -47,11 +47,13 @@ type Options struct {
 	// Failed gets the error that ended the writer, the follower or the membership, or nil when that
 	// ended in order.
 	Failed func(what string, err error)
-	// Healing is called with the progress of a member that heals its journal, and with "" at the end.
-	// Only a cluster's member needs it.
-	Healing func(how string)
-	Metrics *prometheus.Registry
-	Log     *slog.Logger
+	// Renewing is called with the progress of a member that heals its journal or takes a copy, and a
+	// metric of that, and with "" at the end. Index copies the index into a folder, for a new member.
+	// Only a cluster's member needs them.
+	Renewing func(how, metric string)
+	Index    func(dir string) error
+	Metrics  *prometheus.Registry
+	Log      *slog.Logger
 
 	Cluster *Cluster // nil: the node is alone
 }
@@ -118,13 +120,16 @@ type Common struct {
 // Recover restores Exchange and Board from the newest checkpoint and the frames after it. Unless it
 // returns nil the caller closes Journal, also after an error. The error carries its hint. If ctx
 // ends, the error is that of ctx, and nothing was written. A member whose journal is damaged heals
-// it first, unless the others need it and the damage is not in the way.
+// it first, unless the others need it and the damage is not in the way; a new one takes a copy.
 func Recover(ctx context.Context, o Options) (*Role, error) {
 	if o.Cluster == nil {
 		return open(ctx, o)
 	}
 	p := &patient{Options: &o}
 	o.Metrics.MustRegister(p.collectors()...)
+	if err := p.begin(ctx); err != nil {
+		return nil, err
+	}
 	why, r := Noted(o.Data, JournalPart), (*Role)(nil)
 	if why != nil && o.Cluster.lonely() {
 		o.Log.Error("old data is damaged, and this member knows no others that have it",
@@ -153,12 +158,19 @@ func Recover(ctx context.Context, o Options) (*Role, error) {
 	return open(ctx, o)
 }
 
+func (o *Options) witnesses() []journal.Witness {
+	if o.Witnesses == nil {
+		return nil
+	}
+	return o.Witnesses(o.Data)
+}
+
 // open opens and restores the journal as it is.
 func open(ctx context.Context, o Options) (*Role, error) {
 	a := &Common{options: o, began: time.Now()}
 	var err error
 	a.Journal, err = journal.Open(journal.Options{Dir: o.Data, Async: o.Async, Log: o.Log,
-		Claim: o.Claim, Witnesses: o.Witnesses})
+		Claim: o.Claim, Witnesses: o.witnesses})
 	if err != nil {
 		return nil, Advised(err)
 	}

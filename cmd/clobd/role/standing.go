@@ -140,6 +140,7 @@ func (m *Together) Standing() *Standing {
 		if n.Match = s.match[id]; n.Match > 0 && n.Match < s.Last {
 			n.Lag = s.Last - n.Match
 		}
+		n.Copied = m.giver.Given(id)
 		out.Nodes = append(out.Nodes, n)
 	}
 	if out.Role == "" { // it has not heard yet that it is a member
