@@ -2,6 +2,7 @@ package history
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -214,10 +215,7 @@ func (r *row) seek(it *pebble.Iterator, id *engine.OrderID) error {
 	key := orderKey(id)
 	next := it.Valid() && it.Next() && bytes.Equal(it.Key(), key[:]) // where most orders rest
 	if !next && (!it.SeekGE(key[:]) || !bytes.Equal(it.Key(), key[:])) {
-		if err := it.Error(); err != nil {
-			return fmt.Errorf("read order %x: %w", *id, err)
-		}
-		return unknownOrder(id)
+		return cmp.Or(it.Error(), unknownOrder(id))
 	}
 	b, err := it.ValueAndErr()
 	if err == nil {

@@ -65,7 +65,6 @@ type Core struct {
 	removed   map[uint64]bool
 	ballot    journal.Ballot // handed out to be written, but for what is owed
 	owes      bool           // the next Write has to say what is committed
-	owedSince uint64         // tick
 	failed    error
 }
 
@@ -173,7 +172,7 @@ func (c *Core) Tick() {
 		c.raw.Tick()
 	}
 	c.asks.tick(c)
-	if c.owes && c.guard.ticks > c.owedSince {
+	if c.owes {
 		c.owes = false
 		c.work.Write = append(c.work.Write, &Write{storage: c.storage, by: c.ID, Ballot: c.ballot})
 	}
@@ -419,18 +418,13 @@ func (c *Core) write(m *pb.Message) {
 	last := c.ballot
 	last.Commit = w.Ballot.Commit
 	if len(w.entries) == 0 && len(w.after) == 0 && w.Ballot == last {
-		if !c.owes {
-			c.owes, c.owedSince = true, c.guard.ticks
-		}
-		c.ballot = w.Ballot
+		c.ballot, c.owes = w.Ballot, true
 		return
 	}
-	if w.Ballot == (journal.Ballot{}) && c.owes {
+	if w.Ballot == (journal.Ballot{}) {
 		w.Ballot = c.ballot
 	}
-	if w.Ballot != (journal.Ballot{}) {
-		c.ballot, c.owes = w.Ballot, false
-	}
+	c.ballot, c.owes = w.Ballot, false
 	for _, e := range w.entries {
 		row := toJournal(e)
 		if row.Kind != 0 {
