@@ -290,11 +290,10 @@ func (c *retireCommand) Run() error {
 	}
 	first, _ := s.masterFile()
 	path := masterPath(first, byte(oldest))
-	err = disk.DropCopy(path)
-	if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	if err != nil {
+	if err = errors.Join(err, disk.DropCopy(path)); err != nil {
 		return fmt.Errorf("secret %d is retired, but its file stays: %w", oldest, err)
 	}
 	fmt.Printf("retired secret %d: send the node a SIGHUP, then its API keys end\n", oldest)

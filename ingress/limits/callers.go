@@ -89,11 +89,15 @@ func (w *Windows) account(a engine.Address, d Demand, t int64) Verdict {
 
 // keyed is account with the counters of another key.
 func (w *Windows) keyed(a engine.Address, key [20]byte, d Demand, t int64) Verdict {
-	p := w.policy.Load()
-	tier := p.tier(a)
-	v := w.decide(&question{&w.accounts, key, tier.account[:], d.Scope.rows, d.N, t})
+	tier := w.policy.Load().tier(a)
+	q := w.asked(a, key, d, t)
+	v := w.decide(&q)
 	v.Policy, v.Name, v.Tier = tier.texts[d.Scope.no], accountTable[v.Row].name, tier.name
 	return v
+}
+
+func (w *Windows) asked(a engine.Address, key [20]byte, d Demand, t int64) question {
+	return question{&w.accounts, key, w.policy.Load().tier(a).account[:], d.Scope.rows, d.N, t}
 }
 
 // Cancel counts n cancels of an account at an address. A sweep, of everything or of a market, that

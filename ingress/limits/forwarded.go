@@ -48,7 +48,7 @@ func (w *Windows) Forwarded(a engine.Address, all []engine.Command, gateway uint
 			}
 		}
 		if _, is := c.Replaced(); is {
-			n[1]++ // it counts as a cancel, too
+			n[0]++ // it counts as a cancel, too
 		}
 	}
 	n[2] = min(n[2], 1) // a sweep of many wallets
@@ -62,19 +62,25 @@ func (w *Windows) Forwarded(a engine.Address, all []engine.Command, gateway uint
 		case n[j] == 0 || v.Wait > 0:
 		case scope == SweepScope:
 			if v = w.keyed(a, key, Demand{CancelScope, n[j]}, t); v.Wait > 0 {
-				v = w.keyed(a, key, Demand{SweepScope, n[j]}, t)
+				if last := w.keyed(a, key, Demand{scope, n[j]}, t); last.Wait < v.Wait {
+					v = last
+				}
 			}
 		case scope.Cancels:
 			v = w.keyed(a, key, Demand{scope, n[j]}, t)
 		default:
 			v = w.account(a, Demand{scope, n[j]}, t)
+			if v.Wait > 0 && scope == OrderScope && n[0] > 0 { // of replacements
+				cancels := w.asked(a, key, Demand{CancelScope, n[0]}, t)
+				w.refund(&cancels)
+			}
 		}
 	}
 	return v
 }
 
 // forwarded are the scopes in the order in which Forwarded asks for room.
-var forwarded = [...]*Scope{OrderScope, CancelScope, SweepScope, TransferScope, KeyScope}
+var forwarded = [...]*Scope{CancelScope, OrderScope, SweepScope, TransferScope, KeyScope}
 
 // Full is the Verdict of a request whose account has used up a window, by its number, elsewhere.
 func Full(window uint8, wait time.Duration) Verdict {

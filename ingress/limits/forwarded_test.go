@@ -57,7 +57,9 @@ func TestForwarded(t *testing.T) {
 	expect("cancels beside a flood of orders", take(alice, 1000, cancel, 7), "")
 	expect("a replacement counts twice", take(bob, 2385, replace, 0), "")
 	expect("as an order", take(bob, 1, place, 0), "order-burst")
-	expect("and as a cancel", take(bob, 16, cancel, 0), "cancel-burst")
+	expect("one without room", take(bob, 1, replace, 0), "order-burst")
+	expect("it uses up no cancel", take(bob, 15, cancel, 0), "")
+	expect("and as a cancel", take(bob, 1, cancel, 0), "cancel-burst")
 	for name, c := range map[string]engine.Command{"transfers": {Kind: engine.SplitTokens},
 		"keys": {Kind: engine.SetKey}} {
 		expect(name, take(alice, 50, c, 7), "")
@@ -79,7 +81,7 @@ func TestForwarded(t *testing.T) {
 	for range 49 {
 		expect("sweeps", take(carol, 3, sweep, 0), "")
 	}
-	expect("too many sweeps", take(carol, 1, sweep, 0), "cancel-all")
+	expect("too many sweeps", take(carol, 1, sweep, 0), "cancel-burst") // the shorter wait
 	expect("sweeps of silent keys",
 		take(carol, 5, engine.Command{Kind: engine.CancelAll, Reason: engine.Timeout}, 0), "")
 	now = now.Add(11 * time.Second)

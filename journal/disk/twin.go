@@ -11,6 +11,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 )
 
@@ -97,10 +98,11 @@ func copyOf(log *slog.Logger, path string) error {
 
 // DropCopy deletes the copy of a file that is gone for good.
 func DropCopy(path string) error {
-	if err := os.Remove(path + twin); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	err := os.Remove(path + twin)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	return nil
+	return errors.Join(err, SyncFolder(Filesystem(nil), filepath.Dir(path)))
 }
 
 func note(log *slog.Logger, what, path string) {
@@ -134,7 +136,8 @@ func damaged(b, good []byte) bool {
 	for i := range b {
 		differ += bits.OnesCount8(b[i] ^ good[i])
 	}
-	return differ <= fewBits || bytes.IndexByte(b, 0) >= 0 && bytes.IndexByte(good, 0) < 0
+	isText := !slices.ContainsFunc(good, func(c byte) bool { return c < '\t' || c > '~' })
+	return differ <= fewBits || isText && bytes.IndexByte(b, 0) >= 0
 }
 
 // readSmall reads a file of its own, no link.

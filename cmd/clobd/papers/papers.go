@@ -222,7 +222,7 @@ func Keep(data string, log *slog.Logger, keep func(reload func() error)) (*Passp
 		return own.Load(), nil
 	}
 	keep(func() error {
-		_, again, err := readTwice(data, log)
+		_, again, err := Read(data) // a file that was replaced gets its copy at the next start
 		if err != nil {
 			return err
 		}

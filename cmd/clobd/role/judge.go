@@ -16,6 +16,9 @@ import (
 // proofs: the evidence of one in so many orders from other nodes is checked.
 const proofs = 64
 
+// liarPause is how long no Command is taken from a node that has handed over what nobody signed.
+const liarPause = time.Minute
+
 // serve takes the Commands of another node.
 func (m fellow) serve(from uint64, c net.Conn) {
 	defer c.Close()
@@ -23,21 +26,26 @@ func (m fellow) serve(from uint64, c net.Conn) {
 		m.options.Log.Warn("a node that is no member wants to enter commands", "member", from)
 		return
 	}
-	commands, limits := m.answer(from, c)
+	commands, knows := m.answer(from, c)
 	if !commands {
 		return
 	}
-	gateway := from
+	if at, is := m.liars.Load(from); is && time.Since(at.(time.Time)) < liarPause {
+		return
+	}
+	lied, gateway := false, from
 	if m.peer.Votes(from) {
 		gateway = 0 // believed in all that it says of its callers
 	}
-	err := m.server.Serve(c, relay.Visitor{Old: !limits, Charge: func(b []engine.Command) error {
+	err := m.server.Serve(c, relay.Visitor{Old: !knows, Charge: func(b []engine.Command) error {
 		return charge(m, b, gateway)
 	}, Allowed: func(command *engine.Command) bool {
-		if !m.trusted(m.peer.Votes(from), command) {
+		if lied || !m.trusted(m.peer.Votes(from), command) {
 			return false
 		}
 		if err := m.doubt(command, rand.N(proofs)); err != nil {
+			lied = true // what else it has said is not entered either
+			m.liars.Store(from, time.Now())
 			m.lies.Add(1)
 			m.options.Log.Error("a node has handed over an order that nobody signed: it is hung up",
 				"node", m.called(from), "order", command.ID.Hex(), "error", err)

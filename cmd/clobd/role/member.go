@@ -80,6 +80,7 @@ type Together struct {
 	leader, term atomic.Uint64 // as they are known
 	terms        atomic.Uint64 // how often the term has changed
 	lies         atomic.Uint64 // orders of other nodes that nobody signed
+	liars        sync.Map      // when each node was last caught with one, by its id
 	full         atomic.Uint64 // bundles of other nodes that found a window full
 	refused      sync.Map      // members that this one refuses, with the reason that was logged
 	moved        chan struct{} // has a token when who takes Commands may have changed

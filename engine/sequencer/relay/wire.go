@@ -199,7 +199,7 @@ var ErrKind = fmt.Errorf("the leader takes no such command from a gateway: %w", 
 // window is full; the window and the wait follow.
 var codes = []error{nil, sequencer.ErrBusy, sequencer.ErrNoLeader, sequencer.ErrUnknown, ErrKind}
 
-var limited = byte(len(codes))
+const limited = 5
 
 // longestWait bounds the wait that a leader tells, in milliseconds.
 const longestWait = 24 * 60 * 60 * 1000
