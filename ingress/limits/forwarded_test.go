@@ -86,7 +86,5 @@ func TestForwarded(t *testing.T) {
 		take(carol, 5, engine.Command{Kind: engine.CancelAll, Reason: engine.Timeout}, 0), "")
 	now = now.Add(11 * time.Second)
 	expect("later", take(alice, 15, place, 7), "")
-	if Full(250, time.Second).Name != "unknown" {
-		t.Error("a window of a later program")
-	}
+	expect("a window of a later program", Full(250, time.Second).Name, "unknown")
 }
