@@ -32,11 +32,11 @@ const (
 // errCut is the error of a copy of which the rest can come later.
 var errCut = errors.New("the copy is interrupted")
 
-// begin takes a copy of another member if this one has nothing in its journal, so that it has
-// answered for no entry, and is far behind. No error is returned if none can be taken: then the
-// entries come one by one.
+// begin takes a copy of another member if this one has no vote that the others may need meanwhile,
+// has nothing in its journal, so that it has answered for no entry, and is far behind. No error is
+// returned if none can be taken: then the entries come one by one.
 func (p *patient) begin(ctx context.Context) error {
-	if !p.isEmpty() { // it may be the copy that is there
+	if slices.Contains(p.Cluster.told(), p.Cluster.ID) || !p.isEmpty() { // it may be the copy
 		return copies.Drop(p.Data)
 	}
 	if copies.Resume(p.Data) == nil && !p.isBehind(ctx) {
@@ -101,21 +101,18 @@ func asleep(o journal.Options) journal.Options {
 	return o
 }
 
-// isBehind reports whether one that leads without this member has much. A voter asks once: others
-// may need its vote. A gateway waits for a leader for a while.
+// isBehind reports whether the member that leads has much. It waits for a leader for a while.
 func (p *patient) isBehind(ctx context.Context) bool {
 	s, err := newHelpers(p)
 	if err != nil || p.Cluster.lonely() {
 		return false
 	}
 	defer s.close()
-	for end := time.Now().Add(elects); ; {
+	for end := time.Now().Add(elects); ; time.Sleep(askPause) {
 		goal, err := s.goal(0)
-		if err == nil || slices.Contains(p.Cluster.told(), p.Cluster.ID) || ctx.Err() != nil ||
-			time.Now().After(end) {
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return err == nil && goal.Last >= farBehind
 		}
-		time.Sleep(askPause)
 	}
 }
 

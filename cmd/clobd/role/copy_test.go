@@ -224,3 +224,26 @@ func TestInstallInterrupted(t *testing.T) {
 		t.Errorf("%v are left, not %v: %v", names, want, err)
 	}
 }
+
+// TestVotersDoNotCopy: the others may need the vote of a member that has one, so it copies nothing,
+// and what is there of a copy goes.
+func TestVotersDoNotCopy(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	begun(t, s)
+	s.Cluster.ID, s.Cluster.Known = 2, []papers.Fellow{{ID: 1}, {ID: 2}}
+	s.Renewing = func(part, _ string) { t.Errorf("%q", part) }
+	if err := s.begin(t.Context()); err != nil || copies.Resume(s.Data) != nil {
+		t.Errorf("%v: %+v", err, copies.Resume(s.Data))
+	}
+}
+
+// begun lets a member begin a copy of member 3.
+func begun(t *testing.T, s *helpers) *copies.Taker {
+	t.Helper()
+	taker, err := copies.Begin(s.Data, 3, &copies.Manifest{ID: strings.Repeat("a", 32),
+		Files: []copies.File{{Name: "mark"}, {Name: "journal/1.log"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taker
+}
