@@ -168,11 +168,14 @@ func TestTake(t *testing.T) {
 	gone, come, again := errors.New("gone"), 0, 0
 	for ended := false; !ended; {
 		taker, left := Resume(p.data), 2 // chunks of this connection
-		if taker == nil || taker.From != 3 {
+		if taker == nil || taker.From != 3 || taker.Complete {
 			t.Fatalf("resumed %+v", taker)
 		}
 		last := int64(0)
 		err := taker.Run(func(q *Question) (*Answer, error) {
+			if taker := Resume(p.data); q.Done && !taker.Complete {
+				t.Error("the giver is told before the disk")
+			}
 			a, err := p.ask(q)
 			if err == nil && a.Size > 0 {
 				if left--; left < 0 {
@@ -203,6 +206,9 @@ func TestTake(t *testing.T) {
 		}
 	}
 	p.whole(t)
+	if taker := Resume(p.data); taker == nil || !taker.Complete {
+		t.Errorf("it is not known that the copy is complete: %+v", taker)
+	}
 	if want := chunks + 2; come != want || p.makes != 1 {
 		t.Errorf("%d chunks came, not %d, of %d copies", come, want, p.makes)
 	}

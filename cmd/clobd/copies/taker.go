@@ -38,8 +38,9 @@ func Drop(data string) error {
 // Taker is a copy on its way into a node's folder.
 type Taker struct {
 	Manifest
-	From uint64 `json:"from"` // the member that gives it
-	dir  string
+	From     uint64 `json:"from"`               // the member that gives it
+	Complete bool   `json:"complete,omitempty"` // all of it is there, durably
+	dir      string
 }
 
 // Begin begins to take a copy, in place of any other one.
@@ -65,8 +66,9 @@ func Resume(data string) *Taker {
 	return t
 }
 
-// Run asks for all chunks, one after the other, and makes the files durable, but not their names.
-// Of a chunk that is there already only the sum travels. Each is told how many bytes are there.
+// Run asks for all chunks, one after the other, makes them durable, and notes that the copy is
+// complete. Of a chunk that is there already only the sum travels. Each is told how many bytes are
+// there.
 func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64)) error {
 	have := int64(0)
 	for i := range t.Files {
@@ -86,8 +88,29 @@ func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64))
 			return err
 		}
 	}
+	if err := t.complete(); err != nil {
+		return err
+	}
 	_, _ = ask(&Question{ID: t.ID, Done: true}) // else the giver finds out that nobody asks
 	return nil
+}
+
+// complete makes the names of all files durable, and then the note that no file is missing.
+func (t *Taker) complete() error {
+	for i := range t.Files {
+		dir := filepath.Dir(filepath.Join(t.dir, filepath.FromSlash(t.Files[i].Name)))
+		if i > 0 && filepath.Dir(t.Files[i-1].Name) == filepath.Dir(t.Files[i].Name) {
+			continue // it is done
+		} else if err := disk.SyncFolder(disk.Filesystem(nil), dir); err != nil {
+			return err
+		}
+	}
+	t.Complete = true
+	b, err := json.Marshal(t)
+	if err = errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), t.dir)); err != nil {
+		return err
+	}
+	return disk.Replace(filepath.Join(filepath.Dir(t.dir), manifestName), b)
 }
 
 // fill asks for the chunks of a file.

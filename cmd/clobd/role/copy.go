@@ -142,7 +142,9 @@ func (p *patient) copyOnce(ctx context.Context) (h *journal.Healed, err error) {
 // voter that does not lead if any of those gives one.
 func (s *helpers) fetch(ctx context.Context) error {
 	var problems []error
-	if t := copies.Resume(s.Data); t != nil {
+	if t := copies.Resume(s.Data); t != nil && t.Complete {
+		return nil
+	} else if t != nil {
 		before := s.copied.Load()
 		err := s.take(ctx, t.From, t)
 		if err == nil || ctx.Err() != nil || s.copied.Load() > before {

@@ -237,6 +237,19 @@ func TestVotersDoNotCopy(t *testing.T) {
 	}
 }
 
+// TestFetched: of a copy that is complete nothing is asked for again, whoever is there.
+func TestFetched(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	if err := begun(t, s).Run(func(q *copies.Question) (*copies.Answer, error) {
+		return &copies.Answer{}, nil
+	}, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fetch(t.Context()); err != nil { // it has no network
+		t.Error(err)
+	}
+}
+
 // begun lets a member begin a copy of member 3.
 func begun(t *testing.T, s *helpers) *copies.Taker {
 	t.Helper()
