@@ -29,8 +29,19 @@ const (
 	copyMade  = 5 * time.Minute // how long a giver may take to make a copy
 )
 
-// errCut is the error of a copy of which the rest can come later.
-var errCut = errors.New("the copy is interrupted")
+var (
+	// errCut is the error of a copy of which the rest can come later.
+	errCut = errors.New("the copy is interrupted")
+	errBad = errors.New("the copy is bad")
+)
+
+// bad marks an error of reading a copy, unless the machine is to blame.
+func bad(err error) error {
+	if err != nil && disk.Unreadable(err) {
+		return fmt.Errorf("%w: %w", errBad, err)
+	}
+	return err
+}
 
 // begin takes a copy of another member if this one has no vote that the others may need meanwhile,
 // has nothing in its journal, so that it has answered for no entry, and is far behind. No error is
@@ -132,10 +143,19 @@ func (p *patient) copyOnce(ctx context.Context) (h *journal.Healed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if h, err = s.install(ctx); err != nil && ctx.Err() == nil {
-		err = errors.Join(err, copies.Drop(p.Data))
+	h, err = s.install(ctx)
+	return h, s.settle(err)
+}
+
+// settle drops a copy that is bad, and remembers who gave it.
+func (p *patient) settle(err error) error {
+	if !errors.Is(err, errBad) {
+		return err
 	}
-	return h, err
+	if t := copies.Resume(p.Data); t != nil {
+		p.liars = append(p.liars, t.From)
+	}
+	return errors.Join(err, copies.Drop(p.Data))
 }
 
 // fetch takes the rest of a copy of the member that has begun to give it; else a new one, of a
@@ -153,8 +173,9 @@ func (s *helpers) fetch(ctx context.Context) error {
 		problems = append(problems, err)
 	}
 	for i, id := range append(slices.Sorted(maps.Keys(s.known)), s.leader) {
-		if last := i == len(s.known); !last && (id == s.leader || !s.known[id]) {
-			continue // no voter, or the last one to be asked
+		last := i == len(s.known)
+		if !last && (id == s.leader || !s.known[id]) || slices.Contains(s.liars, id) {
+			continue // no voter, the last one to be asked, or one whose copy was bad
 		}
 		err := s.take(ctx, id, nil)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errCut) {
@@ -162,7 +183,7 @@ func (s *helpers) fetch(ctx context.Context) error {
 		}
 		problems = append(problems, fmt.Errorf("member %d: %w", id, err))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, errors.New("no member gives a copy"))...)
 }
 
 // take takes a copy of a member; t is the one that was begun, nil: none.
@@ -243,17 +264,18 @@ func (s *helpers) install(ctx context.Context) (*journal.Healed, error) {
 	j, err := journal.Open(asleep(journal.Options{Dir: dir,
 		Witnesses: func() []journal.Witness { return s.Witnesses(dir) }}))
 	if err != nil {
-		return nil, err
+		return nil, bad(err)
 	}
 	defer j.Close()
 	last, err := s.confirm(ctx, j)
 	if err == nil { // neither index nor checkpoint may know more
 		_, err = j.Recover(nil, nil)
+		err = bad(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return journal.Heal(ctx, journal.HealOptions{
+	h, err := journal.Heal(ctx, journal.HealOptions{
 		Goal: func(_ context.Context, term uint64) (journal.Goal, error) {
 			return journal.Goal{Term: max(term, last.Term), Last: last.Index,
 				Created: uint64(j.Created.UnixMilli())}, nil
@@ -266,6 +288,11 @@ func (s *helpers) install(ctx context.Context) (*journal.Healed, error) {
 		},
 		Options: journal.Options{Dir: s.Data, Log: s.Log, Claim: s.Claim, ID: s.Cluster.Journal,
 			Witnesses: s.witnesses}})
+	var full *disk.AdvisedError
+	if ctx.Err() == nil && !errors.As(err, &full) { // frames that do not follow each other
+		err = bad(err)
+	}
+	return h, err
 }
 
 // confirm asks the member that leads for the last frame of a copy and what comes behind it, and
@@ -274,28 +301,36 @@ func (s *helpers) confirm(ctx context.Context, j *journal.Journal) (
 	last journal.EntryID, err error) {
 	a := journal.Member(j)
 	if a == nil || j.ID != s.Cluster.Journal {
-		return last, fmt.Errorf("the copy is of journal %016x", j.ID)
+		return last, bad(fmt.Errorf("the copy is of journal %016x", j.ID))
 	}
-	var own []journal.Entry
 	commit, _ := a.Committed()
-	for i := commit; len(own) == 0 || own[0].Kind != 0 || len(own[0].Data) == 0; i-- {
-		if i == 0 {
-			return last, errors.New("there is no frame in the copy")
+	low := commit
+	for own := []journal.Entry(nil); ; low-- {
+		if low == 0 {
+			return last, bad(errors.New("there is no frame in the copy"))
+		} else if own, err = a.Entries(low, low+1, 1); err != nil {
+			return last, bad(err)
+		} else if own[0].Kind == 0 && len(own[0].Data) > 0 {
+			break
 		}
-		if own, err = a.Entries(i, commit+1, 1<<20); err != nil {
+	}
+	for last.Index < commit { // a question for each MiB
+		own, err := a.Entries(max(low, last.Index+1), commit+1, 1<<20)
+		if err != nil {
+			return last, bad(err)
+		}
+		given, err := s.Supply(ctx, own[0].Index, nil)
+		if err != nil {
 			return last, err
 		}
-	}
-	given, err := s.Supply(ctx, own[0].Index, nil)
-	if err != nil {
-		return last, err
-	}
-	n := len(own)
-	if last = own[n-1].EntryID; last.Index != commit || len(given.Entries) < n ||
-		!slices.EqualFunc(own, given.Entries[:n], func(a, b journal.Entry) bool {
-			return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
-		}) {
-		return last, fmt.Errorf("the copy ends with entry %d, which the leader does not have", commit)
+		n := len(own)
+		if last = own[n-1].EntryID; len(given.Entries) < n ||
+			!slices.EqualFunc(own, given.Entries[:n], func(a, b journal.Entry) bool {
+				return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
+			}) {
+			return last, bad(fmt.Errorf("the copy ends with entry %d, which the leader does not have",
+				commit))
+		}
 	}
 	return last, nil
 }

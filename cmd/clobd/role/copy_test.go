@@ -3,12 +3,14 @@ package role
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"clobd/cmd/clobd/copies"
@@ -101,8 +103,12 @@ func leads(s *helpers, log *journal.Journal, lie func(*journal.Supply)) {
 	near, far := net.Pipe()
 	s.conn = near
 	go func() {
-		var q healQuestion
-		if papers.Listen(far, &q, longestHello) == nil {
+		defer far.Close()
+		for {
+			var q healQuestion
+			if papers.Listen(far, &q, longestHello) != nil {
+				return
+			}
 			given, _ := raft.Supply(log, q.Low, q.Omit)
 			lie(given)
 			_ = papers.Say(far, &healAnswer{Supply: given})
@@ -186,12 +192,69 @@ func TestInstallRefused(t *testing.T) {
 		}
 		leads(s, from, c.lie)
 		h, err := s.install(context.Background())
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, errBad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v %v", what, h, err)
 		}
 		if !s.isEmpty() {
 			t.Errorf("%s: the member's journal has changed", what)
 		}
+	}
+}
+
+// TestSettle: a copy stays if the leader was lost, the disk is full or the node stops; a bad copy
+// goes, and its giver is not asked again.
+func TestSettle(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	_ = s.conn.Close()
+	_, lost := s.install(t.Context())
+	from := begun(t, s).From
+	for _, err := range []error{nil, lost, bad(&fs.PathError{Err: syscall.ENOSPC}), context.Canceled} {
+		if e := s.settle(err); !errors.Is(e, err) || copies.Resume(s.Data) == nil || len(s.liars) > 0 {
+			t.Errorf("%v: %v, %v", err, e, s.liars)
+		}
+	}
+	if lost == nil {
+		t.Error("without a leader a copy is taken")
+	}
+	err := s.settle(bad(journal.ErrClosed))
+	if !errors.Is(err, errBad) || copies.Resume(s.Data) != nil || !slices.Equal(s.liars, []uint64{from}) {
+		t.Errorf("%v: %v", err, s.liars)
+	}
+	s.leader = from
+	if err := s.fetch(t.Context()); err == nil { // it has no network
+		t.Error("no giver is left")
+	}
+}
+
+// TestConfirm: the last frame and the last entry of a copy may be more than one answer apart.
+func TestConfirm(t *testing.T) {
+	j := giving(t, 7)
+	a, entries := journal.Member(j), []journal.Entry{}
+	for i := range uint64(6) {
+		entries = append(entries, journal.Entry{Kind: 1, Data: make([]byte, 700<<10),
+			EntryID: journal.EntryID{Index: 8 + i, Term: 5}})
+	}
+	if err := errors.Join(a.Write(entries, journal.Ballot{Term: 6, Vote: 2, Commit: 7}),
+		a.Settle()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		if err := a.Commit(&entries[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &helpers{patient: &patient{Options: &Options{Cluster: &Cluster{Journal: someJournal}}}}
+	leads(s, j, func(*journal.Supply) {})
+	if last, err := s.confirm(t.Context(), j); err != nil || last != entries[5].EntryID {
+		t.Errorf("%+v %v", last, err)
+	}
+	leads(s, j, func(x *journal.Supply) {
+		if end := &x.Entries[len(x.Entries)-1]; end.Index == 13 {
+			end.Data[9]++
+		}
+	})
+	if last, err := s.confirm(t.Context(), j); !errors.Is(err, errBad) {
+		t.Errorf("%+v %v", last, err)
 	}
 }
 

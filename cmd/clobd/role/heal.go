@@ -70,6 +70,7 @@ type patient struct {
 	heals   atomic.Uint64
 	copying atomic.Bool
 	copied  atomic.Uint64 // bytes
+	liars   []uint64      // members whose copies were bad
 }
 
 // says tells how the healing gets on.
