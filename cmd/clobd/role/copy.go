@@ -24,15 +24,16 @@ import (
 const (
 	// farBehind is how many entries the leader must have for a copy to be worth its time.
 	farBehind = 1000
-	copyFails = 5               // attempts in a row that bring nothing, until a member gives up
+	copyFails = 5               // attempts in a row without a chunk, until a member gives a copy up
 	copyTries = 20              // and in all
 	copyMade  = 5 * time.Minute // how long a giver may take to make a copy
 )
 
 var (
 	// errCut is the error of a copy of which the rest can come later.
-	errCut = errors.New("the copy is interrupted")
-	errBad = errors.New("the copy is bad")
+	errCut     = errors.New("the copy is interrupted")
+	errBad     = errors.New("the copy is bad")
+	errRefused = errors.New("it refuses")
 )
 
 // bad marks an error of reading a copy, unless the machine is to blame.
@@ -59,7 +60,7 @@ func (p *patient) begin(ctx context.Context) error {
 	begun := time.Now()
 	for fails, tries := 0, 0; fails < copyFails && tries < copyTries; tries++ {
 		p.copies("looking for a member that gives one")
-		before := p.copied.Load()
+		before := p.chunks
 		h, err := p.copyOnce(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -68,8 +69,13 @@ func (p *patient) begin(ctx context.Context) error {
 				h.Head.Sequence, "bytes", p.copied.Load(), "took", time.Since(begun).String())
 			return p.place()
 		}
-		if fails++; errors.Is(err, errCut) && p.copied.Load() > before {
+		if fails++; p.chunks > before {
 			fails = 0
+		} else if t := copies.Resume(p.Data); fails == copyFails && t != nil {
+			fails = 0 // a whole copy waits for a leader; in place of a part another member may give one
+			if !t.Complete {
+				err = errors.Join(err, copies.Drop(p.Data))
+			}
 		}
 		p.Log.Warn("the copy is not whole yet", "error", plainly(err), "again_in", healPause.String())
 		select {
@@ -165,12 +171,11 @@ func (s *helpers) fetch(ctx context.Context) error {
 	if t := copies.Resume(s.Data); t != nil && t.Complete {
 		return nil
 	} else if t != nil {
-		before := s.copied.Load()
 		err := s.take(ctx, t.From, t)
-		if err == nil || ctx.Err() != nil || s.copied.Load() > before {
+		if !errors.Is(err, errRefused) || ctx.Err() != nil {
 			return err
 		}
-		problems = append(problems, err)
+		problems = append(problems, err, copies.Drop(s.Data))
 	}
 	for i, id := range append(slices.Sorted(maps.Keys(s.known)), s.leader) {
 		last := i == len(s.known)
@@ -193,6 +198,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		return err
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a stop waits for no answer
 	if t == nil {
 		a, err := askCopy(conn, &copies.Question{Begin: true}, copyMade)
 		if err == nil {
@@ -213,6 +219,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		}
 		return a, errors.Join(err, ctx.Err())
 	}, func(have int64) {
+		s.chunks++
 		s.copies(fmt.Sprintf("%d of %d bytes are there", have, t.Bytes()))
 	})
 	if err != nil {
@@ -246,9 +253,9 @@ func askCopy(conn net.Conn, q *copies.Question, limit time.Duration) (*copies.An
 	case err != nil:
 		return nil, err
 	case c == nil || c.Size < 0 || c.Size > copies.Chunk:
-		return nil, errors.New("it gives no copies, or too much at once")
+		return nil, fmt.Errorf("%w: it gives no copies, or too much at once", errRefused)
 	case c.Refused != "":
-		return nil, errors.New("it refuses: " + c.Refused)
+		return nil, fmt.Errorf("%w: %s", errRefused, c.Refused)
 	default:
 		c.Data = make([]byte, c.Size)
 		_, err = io.ReadFull(conn, c.Data)

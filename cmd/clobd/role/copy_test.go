@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"clobd/cmd/clobd/copies"
 	"clobd/cmd/clobd/papers"
@@ -310,6 +311,41 @@ func TestFetched(t *testing.T) {
 	}
 	if err := s.fetch(t.Context()); err != nil { // it has no network
 		t.Error(err)
+	}
+}
+
+// TestFetchLater: a copy stays that was begun if its giver does not answer.
+func TestFetchLater(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	s.network = raft.NewNetwork(raft.NetworkOptions{ID: 1, Log: s.Log})
+	defer s.network.Close()
+	s.known, s.leader = map[uint64]bool{2: true, 3: true}, 2
+	begun(t, s)
+	if err := s.fetch(t.Context()); err == nil || errors.Is(err, errRefused) ||
+		copies.Resume(s.Data) == nil {
+		t.Errorf("%v, %+v", err, copies.Resume(s.Data))
+	}
+}
+
+// TestRefused: a giver that refuses is told from one that does not answer.
+func TestRefused(t *testing.T) {
+	near, far := net.Pipe()
+	answers := []healAnswer{{Copy: &copies.Answer{Refused: "no room"}}, {},
+		{Copy: &copies.Answer{Size: copies.Chunk + 1}}}
+	go func() {
+		defer far.Close()
+		for i := range answers {
+			var q healQuestion
+			if papers.Listen(far, &q, longestHello) != nil || papers.Say(far, &answers[i]) != nil {
+				return
+			}
+		}
+	}()
+	for i := range len(answers) + 1 {
+		_, err := askCopy(near, &copies.Question{Begin: true}, time.Minute)
+		if err == nil || errors.Is(err, errRefused) != (i < len(answers)) {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }
 

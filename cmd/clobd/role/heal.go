@@ -70,6 +70,7 @@ type patient struct {
 	heals   atomic.Uint64
 	copying atomic.Bool
 	copied  atomic.Uint64 // bytes
+	chunks  uint64        // of them that were asked for and are right
 	liars   []uint64      // members whose copies were bad
 }
 
