@@ -79,6 +79,7 @@ type pair struct {
 	files map[string][]byte
 	makes int    // how often a copy was made
 	why   string // why none is given
+	full  bool
 	data  string
 }
 
@@ -101,6 +102,7 @@ func newPair(t *testing.T) *pair {
 	p.Giver = &Giver{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 		Called: func(id uint64) string { return fmt.Sprint(id) },
 		Refuse: func() string { return p.why },
+		Full:   func() bool { return p.full },
 		Make: func(dir string) (err error) {
 			p.makes++
 			for name, text := range p.files {
@@ -325,12 +327,20 @@ func TestGiver(t *testing.T) {
 		p.Given(8) != 0 {
 		t.Errorf("%d bytes: %+v", p.Given(7), a)
 	}
+	if a := p.Answer(7, &Question{Begin: true}); a.Manifest == nil || a.Manifest.ID != first.ID {
+		t.Errorf("whoever has lost the answer does not get the same copy: %+v", a)
+	}
+	p.full = true
+	if a := p.Answer(7, &Question{ID: first.ID}); a.Refused != "the disk is full" || exists(p.dir()) {
+		t.Errorf("a full disk: %+v", a)
+	}
+	p.full, p.made = false, p.made.Add(-between)
 	if a := p.Answer(7, &Question{Begin: true}); !strings.Contains(a.Refused, "a moment ago") {
 		t.Errorf("another one at once: %+v", a)
 	}
-	p.made = p.made.Add(-between)
-	if again := p.Answer(7, &Question{Begin: true}).Manifest; again.ID == first.ID || p.makes != 2 {
-		t.Errorf("%+v", again)
+	p.begun[7] = p.begun[7].Add(-again)
+	if next := p.Answer(7, &Question{Begin: true}).Manifest; next.ID == first.ID || p.makes != 2 {
+		t.Errorf("%+v", next)
 	}
 	c := p.lent.Load()
 	if p.expire(c); p.lent.Load() != c {
@@ -346,6 +356,11 @@ func TestGiver(t *testing.T) {
 	}
 	if p.Clear(); exists(p.dir()) {
 		t.Error("what an earlier process has left stays")
+	}
+	p.Close()
+	p.made, p.begun = time.Time{}, nil
+	if a := p.Answer(7, &Question{Begin: true}); a.Refused == "" || exists(p.dir()) {
+		t.Errorf("a copy is made behind the end: %+v", a)
 	}
 }
 

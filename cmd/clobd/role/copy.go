@@ -361,7 +361,7 @@ func (p *patient) place() error {
 // lend lets this member give copies to new ones.
 func (m *Together) lend() {
 	o, g := &m.options, &m.giver
-	g.Data, g.Called, g.Log = o.Data, m.called, o.Log
+	g.Data, g.Called, g.Log, g.Full = o.Data, m.called, o.Log, o.Full
 	g.Make = func(dir string) error {
 		_, err := m.Journal.Backup(dir, o.Index)
 		return err
