@@ -218,7 +218,7 @@ func TestSettle(t *testing.T) {
 		t.Error("without a leader a copy is taken")
 	}
 	err := s.settle(bad(journal.ErrClosed))
-	if !errors.Is(err, errBad) || copies.Resume(s.Data) != nil || !slices.Equal(s.liars, []uint64{from}) {
+	if !errors.Is(err, errBad) || copies.Resume(s.Data) != nil || !slices.Contains(s.liars, from) {
 		t.Errorf("%v: %v", err, s.liars)
 	}
 	s.leader = from
