@@ -115,7 +115,8 @@ func newPair(t *testing.T) *pair {
 	if err := os.Mkdir(p.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Clear)
+	p.Clear(false)
+	t.Cleanup(func() { p.Clear(true) })
 	return p
 }
 
@@ -334,11 +335,11 @@ func TestGiver(t *testing.T) {
 	if a := p.Answer(7, &Question{ID: first.ID}); a.Refused != "the disk is full" || exists(p.dir()) {
 		t.Errorf("a full disk: %+v", a)
 	}
-	p.full, p.made = false, p.made.Add(-between)
+	p.full = false
 	if a := p.Answer(7, &Question{Begin: true}); !strings.Contains(a.Refused, "a moment ago") {
 		t.Errorf("another one at once: %+v", a)
 	}
-	p.begun[7] = p.begun[7].Add(-again)
+	p.begun[7] = p.begun[7].Add(-between)
 	if next := p.Answer(7, &Question{Begin: true}).Manifest; next.ID == first.ID || p.makes != 2 {
 		t.Errorf("%+v", next)
 	}
@@ -354,11 +355,10 @@ func TestGiver(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(p.dir(), "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if p.Clear(); exists(p.dir()) {
+	if p.Clear(false); exists(p.dir()) {
 		t.Error("what an earlier process has left stays")
 	}
-	p.Close()
-	p.made, p.begun = time.Time{}, nil
+	p.Clear(true)
 	if a := p.Answer(7, &Question{Begin: true}); a.Refused == "" || exists(p.dir()) {
 		t.Errorf("a copy is made behind the end: %+v", a)
 	}

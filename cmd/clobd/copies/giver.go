@@ -43,10 +43,9 @@ const (
 	// never ends. The links keep tables on the disk that the databases have replaced meanwhile.
 	unused = 2 * time.Minute
 	oldest = 12 * time.Hour
-	// between is the time between two copies, and again that between two for the same member, so that
-	// who asks again and again does no harm.
-	between = 5 * time.Second
-	again   = time.Minute
+	// between is the time between two copies for the same member, so that who asks again and again
+	// does no harm.
+	between = time.Minute
 )
 
 // Giver gives copies to new members, one at a time. Any goroutine may call its methods.
@@ -61,8 +60,7 @@ type Giver struct {
 	Log    *slog.Logger
 
 	mu     sync.Mutex           // held while a question is answered
-	made   time.Time            // when the last copy was
-	begun  map[uint64]time.Time // when a member has begun one, less than again ago
+	begun  map[uint64]time.Time // when a member has begun one, less than between ago
 	closed bool
 	lent   atomic.Pointer[lent] // changed by who holds mu; nil: none
 }
@@ -78,19 +76,13 @@ type lent struct {
 
 func (g *Giver) dir() string { return filepath.Join(g.Data, givenDir) }
 
-// Clear removes the copy, and what an earlier process has left.
-func (g *Giver) Clear() {
+// Clear removes the copy, and what an earlier process has left. It comes before the first question,
+// and once more when the node stops: after that, the last one, no copy is made.
+func (g *Giver) Clear(last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove("the node starts")
-}
-
-// Close is the last Clear: no copy is made any more.
-func (g *Giver) Close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	g.remove("the node stops")
+	g.closed, g.begun = last, map[uint64]time.Time{}
+	g.remove("the node stops or starts")
 }
 
 // remove removes the copy. Callers hold mu.
@@ -176,7 +168,7 @@ func (g *Giver) read(f *File, q *Question) (*Answer, error) {
 // begin makes a copy for a member. A member that asks again has lost the one before, or only the
 // answer.
 func (g *Giver) begin(to uint64) *Answer {
-	maps.DeleteFunc(g.begun, func(_ uint64, at time.Time) bool { return time.Since(at) >= again })
+	maps.DeleteFunc(g.begun, func(_ uint64, at time.Time) bool { return time.Since(at) >= between })
 	_, soon := g.begun[to]
 	switch c := g.lent.Load(); {
 	case g.closed:
@@ -189,16 +181,13 @@ func (g *Giver) begin(to uint64) *Answer {
 	g.remove("another one is wanted")
 	if why := g.Refuse(); why != "" {
 		return &Answer{Refused: why}
-	} else if soon || time.Since(g.made) < between {
+	} else if soon {
 		return &Answer{Refused: "it has made one a moment ago"}
 	}
 	c := &lent{to: to, begun: time.Now()}
-	if g.begun == nil {
-		g.begun = map[uint64]time.Time{}
-	}
 	g.begun[to] = c.begun
 	err := g.Make(g.dir())
-	if g.made = time.Now(); err == nil {
+	if err == nil {
 		c.Manifest, err = list(g.dir())
 	}
 	if err == nil {

@@ -70,9 +70,10 @@ func Resume(data string) *Taker {
 // complete. Of a chunk that is there already only the sum travels. Each is told how many bytes are
 // there.
 func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64)) error {
-	have := int64(0)
+	have, dirs := int64(0), map[string]bool{t.dir: true}
 	for i := range t.Files {
 		path := filepath.Join(t.dir, filepath.FromSlash(t.Files[i].Name))
+		dirs[filepath.Dir(path)] = true
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
@@ -88,29 +89,18 @@ func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64))
 			return err
 		}
 	}
-	if err := t.complete(); err != nil {
-		return err
-	}
-	_, _ = ask(&Question{ID: t.ID, Done: true}) // else the giver finds out that nobody asks
-	return nil
-}
-
-// complete makes the names of all files durable, and then the note that no file is missing.
-func (t *Taker) complete() error {
-	for i := range t.Files {
-		dir := filepath.Dir(filepath.Join(t.dir, filepath.FromSlash(t.Files[i].Name)))
-		if i > 0 && filepath.Dir(t.Files[i-1].Name) == filepath.Dir(t.Files[i].Name) {
-			continue // it is done
-		} else if err := disk.SyncFolder(disk.Filesystem(nil), dir); err != nil {
-			return err
-		}
-	}
 	t.Complete = true
 	b, err := json.Marshal(t)
-	if err = errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), t.dir)); err != nil {
-		return err
+	for dir := range dirs { // the names come before the note that no file is missing
+		err = errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), dir))
 	}
-	return disk.Replace(filepath.Join(filepath.Dir(t.dir), manifestName), b)
+	if err == nil {
+		err = disk.Replace(filepath.Join(filepath.Dir(t.dir), manifestName), b)
+	}
+	if err == nil {
+		_, _ = ask(&Question{ID: t.ID, Done: true}) // else the giver finds out that nobody asks
+	}
+	return err
 }
 
 // fill asks for the chunks of a file.

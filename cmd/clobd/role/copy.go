@@ -311,14 +311,11 @@ func (s *helpers) confirm(ctx context.Context, j *journal.Journal) (
 		return last, bad(fmt.Errorf("the copy is of journal %016x", j.ID))
 	}
 	commit, _ := a.Committed()
-	low := commit
-	for own := []journal.Entry(nil); ; low-- {
-		if low == 0 {
-			return last, bad(errors.New("there is no frame in the copy"))
-		} else if own, err = a.Entries(low, low+1, 1); err != nil {
-			return last, bad(err)
-		} else if own[0].Kind == 0 && len(own[0].Data) > 0 {
-			break
+	low := commit + 1
+	for own := []journal.Entry{{}}; len(own[0].Data) == 0 || own[0].Kind != 0; {
+		low--
+		if own, err = a.Entries(low, low+1, 1); err != nil || low == 0 {
+			return last, bad(errors.Join(err, errors.New("there is no frame in the copy")))
 		}
 	}
 	for last.Index < commit { // a question for each MiB
@@ -377,5 +374,5 @@ func (m *Together) lend() {
 		}
 		return ""
 	}
-	g.Clear() // what a crash has left
+	g.Clear(false) // what a crash has left
 }
