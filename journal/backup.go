@@ -53,11 +53,11 @@ func (j *Journal) Backup(dir string, index func(dir string) error) (*Copied, err
 			err = index(filepath.Join(dir, "index"))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("back up the index, without which this journal cannot be used: %w", err)
+			return nil, fmt.Errorf("back up the index, which this copy needs: %w", err)
 		}
 	}
 	durable := j.latest.last()
-	if j.agreed != nil { // by the mark the copy knows what of its end is committed
+	if j.agreed != nil { // sealCopy, which writes the mark again, knows by it what is committed
 		_, h := j.agreed.Committed()
 		durable, err = h.Frame, WriteMark(on, dir, Mark{j.ID, h.Frame, h.Sequence, h.Hash, Promise{}})
 	}

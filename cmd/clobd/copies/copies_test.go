@@ -79,6 +79,7 @@ type pair struct {
 	files map[string][]byte
 	makes int    // how often a copy was made
 	why   string // why none is given
+	full  bool
 	data  string
 }
 
@@ -101,6 +102,7 @@ func newPair(t *testing.T) *pair {
 	p.Giver = &Giver{Data: t.TempDir(), Log: slog.New(slog.DiscardHandler),
 		Called: func(id uint64) string { return fmt.Sprint(id) },
 		Refuse: func() string { return p.why },
+		Full:   func() bool { return p.full },
 		Make: func(dir string) (err error) {
 			p.makes++
 			for name, text := range p.files {
@@ -113,7 +115,8 @@ func newPair(t *testing.T) *pair {
 	if err := os.Mkdir(p.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Clear)
+	p.Clear(false)
+	t.Cleanup(func() { p.Clear(true) })
 	return p
 }
 
@@ -168,11 +171,14 @@ func TestTake(t *testing.T) {
 	gone, come, again := errors.New("gone"), 0, 0
 	for ended := false; !ended; {
 		taker, left := Resume(p.data), 2 // chunks of this connection
-		if taker == nil || taker.From != 3 {
+		if taker == nil || taker.From != 3 || taker.Complete {
 			t.Fatalf("resumed %+v", taker)
 		}
 		last := int64(0)
 		err := taker.Run(func(q *Question) (*Answer, error) {
+			if taker := Resume(p.data); q.Done && !taker.Complete {
+				t.Error("the giver is told before the disk")
+			}
 			a, err := p.ask(q)
 			if err == nil && a.Size > 0 {
 				if left--; left < 0 {
@@ -203,6 +209,9 @@ func TestTake(t *testing.T) {
 		}
 	}
 	p.whole(t)
+	if taker := Resume(p.data); taker == nil || !taker.Complete {
+		t.Errorf("it is not known that the copy is complete: %+v", taker)
+	}
 	if want := chunks + 2; come != want || p.makes != 1 {
 		t.Errorf("%d chunks came, not %d, of %d copies", come, want, p.makes)
 	}
@@ -319,12 +328,20 @@ func TestGiver(t *testing.T) {
 		p.Given(8) != 0 {
 		t.Errorf("%d bytes: %+v", p.Given(7), a)
 	}
+	if a := p.Answer(7, &Question{Begin: true}); a.Manifest == nil || a.Manifest.ID != first.ID {
+		t.Errorf("whoever has lost the answer does not get the same copy: %+v", a)
+	}
+	p.full = true
+	if a := p.Answer(7, &Question{ID: first.ID}); a.Refused != "the disk is full" || exists(p.dir()) {
+		t.Errorf("a full disk: %+v", a)
+	}
+	p.full = false
 	if a := p.Answer(7, &Question{Begin: true}); !strings.Contains(a.Refused, "a moment ago") {
 		t.Errorf("another one at once: %+v", a)
 	}
-	p.made = p.made.Add(-between)
-	if again := p.Answer(7, &Question{Begin: true}).Manifest; again.ID == first.ID || p.makes != 2 {
-		t.Errorf("%+v", again)
+	p.begun[7] = p.begun[7].Add(-between)
+	if next := p.Answer(7, &Question{Begin: true}).Manifest; next.ID == first.ID || p.makes != 2 {
+		t.Errorf("%+v", next)
 	}
 	c := p.lent.Load()
 	if p.expire(c); p.lent.Load() != c {
@@ -338,8 +355,12 @@ func TestGiver(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(p.dir(), "journal"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if p.Clear(); exists(p.dir()) {
+	if p.Clear(false); exists(p.dir()) {
 		t.Error("what an earlier process has left stays")
+	}
+	p.Clear(true)
+	if a := p.Answer(7, &Question{Begin: true}); a.Refused == "" || exists(p.dir()) {
+		t.Errorf("a copy is made behind the end: %+v", a)
 	}
 }
 

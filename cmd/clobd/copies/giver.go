@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,8 +43,9 @@ const (
 	// never ends. The links keep tables on the disk that the databases have replaced meanwhile.
 	unused = 2 * time.Minute
 	oldest = 12 * time.Hour
-	// between is the time between two copies, so that who asks again and again does no harm.
-	between = 5 * time.Second
+	// between is the time between two copies for the same member, so that who asks again and again
+	// does no harm.
+	between = time.Minute
 )
 
 // Giver gives copies to new members, one at a time. Any goroutine may call its methods.
@@ -53,12 +55,14 @@ type Giver struct {
 	Make func(dir string) error
 	// Refuse says why no copy is given now; "" if one may be.
 	Refuse func() string
+	Full   func() bool            // whether the disk needs the room that a copy keeps
 	Called func(id uint64) string // the name of a member
 	Log    *slog.Logger
 
-	mu   sync.Mutex           // held while a question is answered
-	made time.Time            // when the last copy was
-	lent atomic.Pointer[lent] // changed by who holds mu; nil: none
+	mu     sync.Mutex           // held while a question is answered
+	begun  map[uint64]time.Time // when a member has begun one, less than between ago
+	closed bool
+	lent   atomic.Pointer[lent] // changed by who holds mu; nil: none
 }
 
 // lent is a copy that a member takes.
@@ -72,10 +76,12 @@ type lent struct {
 
 func (g *Giver) dir() string { return filepath.Join(g.Data, givenDir) }
 
-// Clear removes the copy, and what an earlier process has left.
-func (g *Giver) Clear() {
+// Clear removes the copy, and what an earlier process has left. It comes before the first question,
+// and once more when the node stops: after that, the last one, no copy is made.
+func (g *Giver) Clear(last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.closed, g.begun = last, map[uint64]time.Time{}
 	g.remove("the node stops or starts")
 }
 
@@ -125,6 +131,9 @@ func (g *Giver) Answer(from uint64, q *Question) *Answer {
 		return &Answer{}
 	case q.File < 0 || q.File >= len(c.Files) || q.At < 0 || q.At >= c.Files[q.File].Size:
 		return &Answer{Refused: "the copy has no such chunk"}
+	case g.Full():
+		g.remove("the disk is full")
+		return &Answer{Refused: "the disk is full"}
 	}
 	a, err := g.read(&c.Files[q.File], q)
 	if err != nil {
@@ -156,20 +165,29 @@ func (g *Giver) read(f *File, q *Question) (*Answer, error) {
 	return &Answer{Sum: sum[:], Size: len(b), Data: b}, nil
 }
 
-// begin makes a copy for a member. A member that asks again has lost the one before.
+// begin makes a copy for a member. A member that asks again has lost the one before, or only the
+// answer.
 func (g *Giver) begin(to uint64) *Answer {
-	if c := g.lent.Load(); c != nil && c.to != to && time.Since(c.begun) < oldest {
+	maps.DeleteFunc(g.begun, func(_ uint64, at time.Time) bool { return time.Since(at) >= between })
+	_, soon := g.begun[to]
+	switch c := g.lent.Load(); {
+	case g.closed:
+		return &Answer{Refused: "it stops"}
+	case c != nil && c.to != to && time.Since(c.begun) < oldest:
 		return &Answer{Refused: g.Called(c.to) + " takes a copy here, and only one can at a time"}
+	case c != nil && c.to == to && soon && !g.Full():
+		return &Answer{Manifest: &c.Manifest}
 	}
 	g.remove("another one is wanted")
 	if why := g.Refuse(); why != "" {
 		return &Answer{Refused: why}
-	} else if time.Since(g.made) < between {
+	} else if soon {
 		return &Answer{Refused: "it has made one a moment ago"}
 	}
 	c := &lent{to: to, begun: time.Now()}
+	g.begun[to] = c.begun
 	err := g.Make(g.dir())
-	if g.made = time.Now(); err == nil {
+	if err == nil {
 		c.Manifest, err = list(g.dir())
 	}
 	if err == nil {

@@ -38,8 +38,9 @@ func Drop(data string) error {
 // Taker is a copy on its way into a node's folder.
 type Taker struct {
 	Manifest
-	From uint64 `json:"from"` // the member that gives it
-	dir  string
+	From     uint64 `json:"from"`               // the member that gives it
+	Complete bool   `json:"complete,omitempty"` // all of it is there, durably
+	dir      string
 }
 
 // Begin begins to take a copy, in place of any other one.
@@ -65,12 +66,14 @@ func Resume(data string) *Taker {
 	return t
 }
 
-// Run asks for all chunks, one after the other, and makes the files durable, but not their names.
-// Of a chunk that is there already only the sum travels. Each is told how many bytes are there.
+// Run asks for all chunks, one after the other, makes them durable, and notes that the copy is
+// complete. Of a chunk that is there already only the sum travels. Each is told how many bytes are
+// there.
 func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64)) error {
-	have := int64(0)
+	have, dirs := int64(0), map[string]bool{t.dir: true}
 	for i := range t.Files {
 		path := filepath.Join(t.dir, filepath.FromSlash(t.Files[i].Name))
+		dirs[filepath.Dir(path)] = true
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
@@ -86,8 +89,18 @@ func (t *Taker) Run(ask func(*Question) (*Answer, error), each func(have int64))
 			return err
 		}
 	}
-	_, _ = ask(&Question{ID: t.ID, Done: true}) // else the giver finds out that nobody asks
-	return nil
+	t.Complete = true
+	b, err := json.Marshal(t)
+	for dir := range dirs { // the names come before the note that no file is missing
+		err = errors.Join(err, disk.SyncFolder(disk.Filesystem(nil), dir))
+	}
+	if err == nil {
+		err = disk.Replace(filepath.Join(filepath.Dir(t.dir), manifestName), b)
+	}
+	if err == nil {
+		_, _ = ask(&Question{ID: t.ID, Done: true}) // else the giver finds out that nobody asks
+	}
+	return err
 }
 
 // fill asks for the chunks of a file.

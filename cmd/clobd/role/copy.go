@@ -24,19 +24,31 @@ import (
 const (
 	// farBehind is how many entries the leader must have for a copy to be worth its time.
 	farBehind = 1000
-	copyFails = 5               // attempts in a row that bring nothing, until a member gives up
+	copyFails = 5               // attempts in a row without a chunk, until a member gives a copy up
 	copyTries = 20              // and in all
 	copyMade  = 5 * time.Minute // how long a giver may take to make a copy
 )
 
-// errCut is the error of a copy of which the rest can come later.
-var errCut = errors.New("the copy is interrupted")
+var (
+	// errCut is the error of a copy of which the rest can come later.
+	errCut     = errors.New("the copy is interrupted")
+	errBad     = errors.New("the copy is bad")
+	errRefused = errors.New("it refuses")
+)
 
-// begin takes a copy of another member if this one has nothing in its journal, so that it has
-// answered for no entry, and is far behind. No error is returned if none can be taken: then the
-// entries come one by one.
+// bad marks an error of reading a copy, unless the machine is to blame.
+func bad(err error) error {
+	if err != nil && disk.Unreadable(err) {
+		return fmt.Errorf("%w: %w", errBad, err)
+	}
+	return err
+}
+
+// begin takes a copy of another member if this one has no vote that the others may need meanwhile,
+// has nothing in its journal, so that it has answered for no entry, and is far behind. No error is
+// returned if none can be taken: then the entries come one by one.
 func (p *patient) begin(ctx context.Context) error {
-	if !p.isEmpty() { // it may be the copy that is there
+	if slices.Contains(p.Cluster.told(), p.Cluster.ID) || !p.isEmpty() { // it may be the copy
 		return copies.Drop(p.Data)
 	}
 	if copies.Resume(p.Data) == nil && !p.isBehind(ctx) {
@@ -48,7 +60,7 @@ func (p *patient) begin(ctx context.Context) error {
 	begun := time.Now()
 	for fails, tries := 0, 0; fails < copyFails && tries < copyTries; tries++ {
 		p.copies("looking for a member that gives one")
-		before := p.copied.Load()
+		before := p.chunks
 		h, err := p.copyOnce(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -57,8 +69,13 @@ func (p *patient) begin(ctx context.Context) error {
 				h.Head.Sequence, "bytes", p.copied.Load(), "took", time.Since(begun).String())
 			return p.place()
 		}
-		if fails++; errors.Is(err, errCut) && p.copied.Load() > before {
+		if fails++; p.chunks > before {
 			fails = 0
+		} else if t := copies.Resume(p.Data); fails == copyFails && t != nil {
+			fails = 0 // a whole copy waits for a leader; in place of a part another member may give one
+			if !t.Complete {
+				err = errors.Join(err, copies.Drop(p.Data))
+			}
 		}
 		p.Log.Warn("the copy is not whole yet", "error", plainly(err), "again_in", healPause.String())
 		select {
@@ -101,21 +118,18 @@ func asleep(o journal.Options) journal.Options {
 	return o
 }
 
-// isBehind reports whether one that leads without this member has much. A voter asks once: others
-// may need its vote. A gateway waits for a leader for a while.
+// isBehind reports whether the member that leads has much. It waits for a leader for a while.
 func (p *patient) isBehind(ctx context.Context) bool {
 	s, err := newHelpers(p)
 	if err != nil || p.Cluster.lonely() {
 		return false
 	}
 	defer s.close()
-	for end := time.Now().Add(elects); ; {
+	for end := time.Now().Add(elects); ; time.Sleep(askPause) {
 		goal, err := s.goal(0)
-		if err == nil || slices.Contains(p.Cluster.told(), p.Cluster.ID) || ctx.Err() != nil ||
-			time.Now().After(end) {
+		if err == nil || ctx.Err() != nil || time.Now().After(end) {
 			return err == nil && goal.Last >= farBehind
 		}
-		time.Sleep(askPause)
 	}
 }
 
@@ -135,27 +149,38 @@ func (p *patient) copyOnce(ctx context.Context) (h *journal.Healed, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if h, err = s.install(ctx); err != nil && ctx.Err() == nil {
-		err = errors.Join(err, copies.Drop(p.Data))
+	h, err = s.install(ctx)
+	return h, s.settle(err)
+}
+
+// settle drops a copy that is bad, and remembers who gave it.
+func (p *patient) settle(err error) error {
+	if !errors.Is(err, errBad) {
+		return err
 	}
-	return h, err
+	if t := copies.Resume(p.Data); t != nil {
+		p.liars = append(p.liars, t.From)
+	}
+	return errors.Join(err, copies.Drop(p.Data))
 }
 
 // fetch takes the rest of a copy of the member that has begun to give it; else a new one, of a
 // voter that does not lead if any of those gives one.
 func (s *helpers) fetch(ctx context.Context) error {
 	var problems []error
-	if t := copies.Resume(s.Data); t != nil {
-		before := s.copied.Load()
+	if t := copies.Resume(s.Data); t != nil && t.Complete {
+		return nil
+	} else if t != nil {
 		err := s.take(ctx, t.From, t)
-		if err == nil || ctx.Err() != nil || s.copied.Load() > before {
+		if !errors.Is(err, errRefused) || ctx.Err() != nil {
 			return err
 		}
-		problems = append(problems, err)
+		problems = append(problems, err, copies.Drop(s.Data))
 	}
 	for i, id := range append(slices.Sorted(maps.Keys(s.known)), s.leader) {
-		if last := i == len(s.known); !last && (id == s.leader || !s.known[id]) {
-			continue // no voter, or the last one to be asked
+		last := i == len(s.known)
+		if !last && (id == s.leader || !s.known[id]) || slices.Contains(s.liars, id) {
+			continue // no voter, the last one to be asked, or one whose copy was bad
 		}
 		err := s.take(ctx, id, nil)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errCut) {
@@ -163,7 +188,7 @@ func (s *helpers) fetch(ctx context.Context) error {
 		}
 		problems = append(problems, fmt.Errorf("member %d: %w", id, err))
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, errors.New("no member gives a copy"))...)
 }
 
 // take takes a copy of a member; t is the one that was begun, nil: none.
@@ -173,6 +198,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		return err
 	}
 	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a stop waits for no answer
 	if t == nil {
 		a, err := askCopy(conn, &copies.Question{Begin: true}, copyMade)
 		if err == nil {
@@ -193,6 +219,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		}
 		return a, errors.Join(err, ctx.Err())
 	}, func(have int64) {
+		s.chunks++
 		s.copies(fmt.Sprintf("%d of %d bytes are there", have, t.Bytes()))
 	})
 	if err != nil {
@@ -226,9 +253,9 @@ func askCopy(conn net.Conn, q *copies.Question, limit time.Duration) (*copies.An
 	case err != nil:
 		return nil, err
 	case c == nil || c.Size < 0 || c.Size > copies.Chunk:
-		return nil, errors.New("it gives no copies, or too much at once")
+		return nil, fmt.Errorf("%w: it gives no copies, or too much at once", errRefused)
 	case c.Refused != "":
-		return nil, errors.New("it refuses: " + c.Refused)
+		return nil, fmt.Errorf("%w: %s", errRefused, c.Refused)
 	default:
 		c.Data = make([]byte, c.Size)
 		_, err = io.ReadFull(conn, c.Data)
@@ -244,17 +271,18 @@ func (s *helpers) install(ctx context.Context) (*journal.Healed, error) {
 	j, err := journal.Open(asleep(journal.Options{Dir: dir,
 		Witnesses: func() []journal.Witness { return s.Witnesses(dir) }}))
 	if err != nil {
-		return nil, err
+		return nil, bad(err)
 	}
 	defer j.Close()
 	last, err := s.confirm(ctx, j)
 	if err == nil { // neither index nor checkpoint may know more
 		_, err = j.Recover(nil, nil)
+		err = bad(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return journal.Heal(ctx, journal.HealOptions{
+	h, err := journal.Heal(ctx, journal.HealOptions{
 		Goal: func(_ context.Context, term uint64) (journal.Goal, error) {
 			return journal.Goal{Term: max(term, last.Term), Last: last.Index,
 				Created: uint64(j.Created.UnixMilli())}, nil
@@ -267,6 +295,11 @@ func (s *helpers) install(ctx context.Context) (*journal.Healed, error) {
 		},
 		Options: journal.Options{Dir: s.Data, Log: s.Log, Claim: s.Claim, ID: s.Cluster.Journal,
 			Witnesses: s.witnesses}})
+	var full *disk.AdvisedError
+	if ctx.Err() == nil && !errors.As(err, &full) { // frames that do not follow each other
+		err = bad(err)
+	}
+	return h, err
 }
 
 // confirm asks the member that leads for the last frame of a copy and what comes behind it, and
@@ -275,28 +308,33 @@ func (s *helpers) confirm(ctx context.Context, j *journal.Journal) (
 	last journal.EntryID, err error) {
 	a := journal.Member(j)
 	if a == nil || j.ID != s.Cluster.Journal {
-		return last, fmt.Errorf("the copy is of journal %016x", j.ID)
+		return last, bad(fmt.Errorf("the copy is of journal %016x", j.ID))
 	}
-	var own []journal.Entry
 	commit, _ := a.Committed()
-	for i := commit; len(own) == 0 || own[0].Kind != 0 || len(own[0].Data) == 0; i-- {
-		if i == 0 {
-			return last, errors.New("there is no frame in the copy")
+	low := commit + 1
+	for own := []journal.Entry{{}}; len(own[0].Data) == 0 || own[0].Kind != 0; {
+		low--
+		if own, err = a.Entries(low, low+1, 1); err != nil || low == 0 {
+			return last, bad(errors.Join(err, errors.New("there is no frame in the copy")))
 		}
-		if own, err = a.Entries(i, commit+1, 1<<20); err != nil {
+	}
+	for last.Index < commit { // a question for each MiB
+		own, err := a.Entries(max(low, last.Index+1), commit+1, 1<<20)
+		if err != nil {
+			return last, bad(err)
+		}
+		given, err := s.Supply(ctx, own[0].Index, nil)
+		if err != nil {
 			return last, err
 		}
-	}
-	given, err := s.Supply(ctx, own[0].Index, nil)
-	if err != nil {
-		return last, err
-	}
-	n := len(own)
-	if last = own[n-1].EntryID; last.Index != commit || len(given.Entries) < n ||
-		!slices.EqualFunc(own, given.Entries[:n], func(a, b journal.Entry) bool {
-			return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
-		}) {
-		return last, fmt.Errorf("the copy ends with entry %d, which the leader does not have", commit)
+		n := len(own)
+		if last = own[n-1].EntryID; len(given.Entries) < n ||
+			!slices.EqualFunc(own, given.Entries[:n], func(a, b journal.Entry) bool {
+				return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
+			}) {
+			return last, bad(fmt.Errorf("the copy ends with entry %d, which the leader does not have",
+				commit))
+		}
 	}
 	return last, nil
 }
@@ -320,7 +358,7 @@ func (p *patient) place() error {
 // lend lets this member give copies to new ones.
 func (m *Together) lend() {
 	o, g := &m.options, &m.giver
-	g.Data, g.Called, g.Log = o.Data, m.called, o.Log
+	g.Data, g.Called, g.Log, g.Full = o.Data, m.called, o.Log, o.Full
 	g.Make = func(dir string) error {
 		_, err := m.Journal.Backup(dir, o.Index)
 		return err
@@ -336,5 +374,5 @@ func (m *Together) lend() {
 		}
 		return ""
 	}
-	g.Clear() // what a crash has left
+	g.Clear(false) // what a crash has left
 }

@@ -3,13 +3,16 @@ package role
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"clobd/cmd/clobd/copies"
 	"clobd/cmd/clobd/papers"
@@ -101,8 +104,12 @@ func leads(s *helpers, log *journal.Journal, lie func(*journal.Supply)) {
 	near, far := net.Pipe()
 	s.conn = near
 	go func() {
-		var q healQuestion
-		if papers.Listen(far, &q, longestHello) == nil {
+		defer far.Close()
+		for {
+			var q healQuestion
+			if papers.Listen(far, &q, longestHello) != nil {
+				return
+			}
 			given, _ := raft.Supply(log, q.Low, q.Omit)
 			lie(given)
 			_ = papers.Say(far, &healAnswer{Supply: given})
@@ -186,12 +193,69 @@ func TestInstallRefused(t *testing.T) {
 		}
 		leads(s, from, c.lie)
 		h, err := s.install(context.Background())
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, errBad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %+v %v", what, h, err)
 		}
 		if !s.isEmpty() {
 			t.Errorf("%s: the member's journal has changed", what)
 		}
+	}
+}
+
+// TestSettle: a copy stays if the leader was lost, the disk is full or the node stops; a bad copy
+// goes, and its giver is not asked again.
+func TestSettle(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	_ = s.conn.Close()
+	_, lost := s.install(t.Context())
+	from := begun(t, s).From
+	for _, err := range []error{nil, lost, bad(&fs.PathError{Err: syscall.ENOSPC}), context.Canceled} {
+		if e := s.settle(err); !errors.Is(e, err) || copies.Resume(s.Data) == nil || len(s.liars) > 0 {
+			t.Errorf("%v: %v, %v", err, e, s.liars)
+		}
+	}
+	if lost == nil {
+		t.Error("without a leader a copy is taken")
+	}
+	err := s.settle(bad(journal.ErrClosed))
+	if !errors.Is(err, errBad) || copies.Resume(s.Data) != nil || !slices.Contains(s.liars, from) {
+		t.Errorf("%v: %v", err, s.liars)
+	}
+	s.leader = from
+	if err := s.fetch(t.Context()); err == nil { // it has no network
+		t.Error("no giver is left")
+	}
+}
+
+// TestConfirm: the last frame and the last entry of a copy may be more than one answer apart.
+func TestConfirm(t *testing.T) {
+	j := giving(t, 7)
+	a, entries := journal.Member(j), []journal.Entry{}
+	for i := range uint64(6) {
+		entries = append(entries, journal.Entry{Kind: 1, Data: make([]byte, 700<<10),
+			EntryID: journal.EntryID{Index: 8 + i, Term: 5}})
+	}
+	if err := errors.Join(a.Write(entries, journal.Ballot{Term: 6, Vote: 2, Commit: 7}),
+		a.Settle()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		if err := a.Commit(&entries[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &helpers{patient: &patient{Options: &Options{Cluster: &Cluster{Journal: someJournal}}}}
+	leads(s, j, func(*journal.Supply) {})
+	if last, err := s.confirm(t.Context(), j); err != nil || last != entries[5].EntryID {
+		t.Errorf("%+v %v", last, err)
+	}
+	leads(s, j, func(x *journal.Supply) {
+		if end := &x.Entries[len(x.Entries)-1]; end.Index == 13 {
+			end.Data[9]++
+		}
+	})
+	if last, err := s.confirm(t.Context(), j); !errors.Is(err, errBad) {
+		t.Errorf("%+v %v", last, err)
 	}
 }
 
@@ -223,4 +287,75 @@ func TestInstallInterrupted(t *testing.T) {
 	if want := []string{"journal", "mark"}; err != nil || !slices.Equal(names, want) {
 		t.Errorf("%v are left, not %v: %v", names, want, err)
 	}
+}
+
+// TestVotersDoNotCopy: the others may need the vote of a member that has one, so it copies nothing,
+// and what is there of a copy goes.
+func TestVotersDoNotCopy(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	begun(t, s)
+	s.Cluster.ID, s.Cluster.Known = 2, []papers.Fellow{{ID: 1}, {ID: 2}}
+	s.Renewing = func(part, _ string) { t.Errorf("%q", part) }
+	if err := s.begin(t.Context()); err != nil || copies.Resume(s.Data) != nil {
+		t.Errorf("%v: %+v", err, copies.Resume(s.Data))
+	}
+}
+
+// TestFetched: of a copy that is complete nothing is asked for again, whoever is there.
+func TestFetched(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	if err := begun(t, s).Run(func(q *copies.Question) (*copies.Answer, error) {
+		return &copies.Answer{}, nil
+	}, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.fetch(t.Context()); err != nil { // it has no network
+		t.Error(err)
+	}
+}
+
+// TestFetchLater: a copy stays that was begun if its giver does not answer.
+func TestFetchLater(t *testing.T) {
+	s := taking(t, giving(t, 5), journal.Ballot{})
+	s.network = raft.NewNetwork(raft.NetworkOptions{ID: 1, Log: s.Log})
+	defer s.network.Close()
+	s.known, s.leader = map[uint64]bool{2: true, 3: true}, 2
+	begun(t, s)
+	if err := s.fetch(t.Context()); err == nil || errors.Is(err, errRefused) ||
+		copies.Resume(s.Data) == nil {
+		t.Errorf("%v, %+v", err, copies.Resume(s.Data))
+	}
+}
+
+// TestRefused: a giver that refuses is told from one that does not answer.
+func TestRefused(t *testing.T) {
+	near, far := net.Pipe()
+	answers := []healAnswer{{Copy: &copies.Answer{Refused: "no room"}}, {},
+		{Copy: &copies.Answer{Size: copies.Chunk + 1}}}
+	go func() {
+		defer far.Close()
+		for i := range answers {
+			var q healQuestion
+			if papers.Listen(far, &q, longestHello) != nil || papers.Say(far, &answers[i]) != nil {
+				return
+			}
+		}
+	}()
+	for i := range len(answers) + 1 {
+		_, err := askCopy(near, &copies.Question{Begin: true}, time.Minute)
+		if err == nil || errors.Is(err, errRefused) != (i < len(answers)) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// begun lets a member begin a copy of member 3.
+func begun(t *testing.T, s *helpers) *copies.Taker {
+	t.Helper()
+	taker, err := copies.Begin(s.Data, 3, &copies.Manifest{ID: strings.Repeat("a", 32),
+		Files: []copies.File{{Name: "mark"}, {Name: "journal/1.log"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taker
 }

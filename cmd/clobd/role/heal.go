@@ -70,6 +70,8 @@ type patient struct {
 	heals   atomic.Uint64
 	copying atomic.Bool
 	copied  atomic.Uint64 // bytes
+	chunks  uint64        // of them that were asked for and are right
+	liars   []uint64      // members whose copies were bad
 }
 
 // says tells how the healing gets on.
@@ -412,6 +414,8 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		}
 		a := healAnswer{}
 		switch {
+		case q.Copy != nil && !m.peer.Learns(from): // the cluster may need the vote of who votes
+			a.Copy = &copies.Answer{Refused: "only a member without a vote takes a copy"}
 		case q.Copy != nil:
 			a.Copy = m.giver.Answer(from, q.Copy)
 		case q.Goal:

@@ -485,7 +485,7 @@ func (m *Together) Close(ctx context.Context) error {
 	m.once.Do(func() { close(m.closing) })
 	m.client.Close()
 	m.network.Close()
-	m.giver.Clear()
+	m.giver.Clear(true)
 	m.peer.Close()
 	m.joined.Wait()
 	m.shown.stop()
