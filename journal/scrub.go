@@ -129,8 +129,7 @@ func (s *Scrubbed) frames(j *Journal, p *pacer) error {
 		return nil
 	}
 	var f, before engine.Frame // before is the last good one, and reached the number of the last
-	reached := uint64(0)
-	var end engine.Head
+	reached, end := uint64(0), engine.Head{}
 	wrong := func(no uint64, err error) {
 		s.broken(&Break{Frame: no, Key: frameText(no), Path: j.Path, Last: last, What: "damaged",
 			Err: err})
@@ -183,8 +182,9 @@ func (s *Scrubbed) entries(a *Agreed, p *pacer) error {
 		if err == nil && r.frame == 0 {
 			_, err = a.entry(i)
 		}
-		if err != nil {
+		if err != nil { // each further row of that block would take as long as this one
 			s.broken(err)
+			return nil
 		}
 		if err := p.note(rowSize); err != nil {
 			return err
