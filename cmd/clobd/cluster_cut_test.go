@@ -50,7 +50,7 @@ type parcel struct {
 	at    time.Time
 }
 
-// meshed puts proxies between the nodes of a fleet that was not started yet.
+// meshed puts a proxy between each two nodes. Call it before the nodes start.
 func (f *fleet) meshed(t *testing.T) {
 	t.Helper()
 	f.mesh = &mesh{f.names, map[[2]string]*detour{}}
@@ -224,7 +224,7 @@ func (m *mesh) heal(lost bool) {
 	}
 }
 
-// without are the names of the other nodes.
+// without returns the names of all nodes but the given ones.
 func (m *mesh) without(names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(m.names), func(n string) bool {
 		return slices.Contains(names, n)

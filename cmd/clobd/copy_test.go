@@ -56,7 +56,7 @@ func (f *fleet) fill(t *testing.T, entries uint64) {
 
 const copiedBytes = "\nclobd_cluster_copied_bytes_total "
 
-// said are the lines of a node's log with a message, as it has written them.
+// said returns the records of the node's log that have a message, the oldest first.
 func (p *process) said(t *testing.T, message string) (all []map[string]any) {
 	t.Helper()
 	for s := bufio.NewScanner(strings.NewReader(p.log.String())); s.Scan(); {

@@ -126,8 +126,8 @@ func lineOf(b []byte) []byte {
 	return append(hex.AppendEncode(make([]byte, 0, sumLine+len(b)), sum[:]), '\n')
 }
 
-// damaged reports whether b is a damaged good, rather than something else that a person has put in
-// its place.
+// damaged reports whether b looks like the contents good after damage. A person who replaces a file
+// writes something that differs more.
 func damaged(b, good []byte) bool {
 	if len(b) != len(good) {
 		return bytes.HasPrefix(good, b)

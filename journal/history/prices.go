@@ -210,7 +210,8 @@ func (k *markets) load(r *resting) (err error) {
 	return nil
 }
 
-// seek reads the row of an order whose key is not before that of the last one.
+// seek moves an iterator forward to the row of an order, and reads the row. Orders must come in the
+// order of their ids.
 func (r *row) seek(it *pebble.Iterator, id *engine.OrderID) error {
 	key := orderKey(id)
 	next := it.Valid() && it.Next() && bytes.Equal(it.Key(), key[:]) // where most orders rest
