@@ -157,6 +157,9 @@ func (m fellow) answer(from uint64, conn net.Conn) (commands, limits bool) {
 	if said, _ := m.refused.Swap(from, w.Refused); w.Refused != "" && said != w.Refused {
 		m.options.Log.Warn("a member is refused", "node", m.called(from), "why", w.Refused)
 	}
+	if w.Refused == "" && !h.Asks && !h.Heals && lied(m, from) { // else it would connect at once again
+		w.Refused = "it has handed over an order that nobody signed"
+	}
 	if h.Admits != nil && w.Refused == "" {
 		_ = conn.SetDeadline(time.Now().Add(papers.JoinTime)) // an error comes again with the answer
 		m.admits(from, h.Admits, &w)

@@ -1,6 +1,7 @@
 package role
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -30,31 +31,37 @@ func (m fellow) serve(from uint64, c net.Conn) {
 	if !commands {
 		return
 	}
-	if at, is := m.liars.Load(from); is && time.Since(at.(time.Time)) < liarPause {
-		return
-	}
-	lied, gateway := false, from
+	gateway := from
 	if m.peer.Votes(from) {
 		gateway = 0 // believed in all that it says of its callers
 	}
 	err := m.server.Serve(c, relay.Visitor{Old: !knows, Charge: func(b []engine.Command) error {
 		return charge(m, b, gateway)
-	}, Allowed: func(command *engine.Command) bool {
-		if lied || !m.trusted(m.peer.Votes(from), command) {
-			return false
-		}
-		if err := m.doubt(command, rand.N(proofs)); err != nil {
-			lied = true // what else it has said is not entered either
-			m.liars.Store(from, time.Now())
-			m.lies.Add(1)
-			m.options.Log.Error("a node has handed over an order that nobody signed: it is hung up",
-				"node", m.called(from), "order", command.ID.Hex(), "error", err)
-			c.Close()
-			return false
-		}
-		return true
-	}})
+	}, Allowed: func(command *engine.Command) bool { return allows(m, from, command, c) }})
 	m.options.Log.Debug("a node's connection for commands ends", "node", m.called(from), "error", err)
+}
+
+// allows reports whether a node may enter a Command here. A node that hands over an order that
+// nobody signed is hung up, and for liarPause may enter nothing over its other connections either.
+func allows(m fellow, from uint64, command *engine.Command, c net.Conn) bool {
+	if lied(m, from) || !m.trusted(m.peer.Votes(from), command) {
+		return false
+	}
+	err := m.doubt(command, rand.N(proofs))
+	if err != nil {
+		m.liars.Store(from, time.Now())
+		m.lies.Add(1)
+		m.options.Log.Error("a node has handed over an order that nobody signed: it is hung up",
+			"node", m.called(from), "order", command.ID.Hex(), "error", err)
+		c.Close()
+	}
+	return err == nil
+}
+
+// lied reports whether a node has handed over such an order less than liarPause ago.
+func lied(m fellow, id uint64) bool {
+	at, is := m.liars.Load(id)
+	return is && time.Since(at.(time.Time)) < liarPause
 }
 
 // trusted reports whether another node, with a vote or without, may enter a Command here.
@@ -175,14 +182,10 @@ func (m *Together) Warn(fingerprint [32]byte) {
 }
 
 // others returns the members whose addresses this one knows.
-func (m fellow) others() map[uint64]bool {
+func (m fellow) others() map[uint64]Node {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	all := map[uint64]bool{}
-	for id := range m.names {
-		if id != m.cluster.ID {
-			all[id] = true
-		}
-	}
+	all := maps.Clone(m.names)
+	delete(all, m.cluster.ID)
 	return all
 }

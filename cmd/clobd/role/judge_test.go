@@ -2,10 +2,15 @@ package role
 
 import (
 	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"clobd/cmd/clobd/papers"
 	"clobd/engine"
 	"clobd/engine/sequencer"
 	"clobd/engine/sequencer/memory"
@@ -13,6 +18,7 @@ import (
 	"clobd/engine/view"
 	"clobd/ingress"
 	"clobd/ingress/limits"
+	"clobd/journal/raft"
 )
 
 // newJudge makes a member that knows an owner with a trading key, number 3, that is revoked.
@@ -93,6 +99,55 @@ func TestDoubt(t *testing.T) {
 		m.doubt(&engine.Command{Kind: engine.Place}, 1) != nil ||
 		m.doubt(&engine.Command{Kind: engine.Cancel}, 0) != nil {
 		t.Error("what is looked at")
+	}
+}
+
+// TestLiar: of a node that was caught with an order that nobody signed nothing is taken for a time,
+// over whichever connection. It is told so when it greets: it would connect again and again, and
+// what it hands over then would have an unknown outcome.
+func TestLiar(t *testing.T) {
+	m := newJudge(t)
+	m.options.Log, m.names = slog.New(slog.DiscardHandler), map[uint64]Node{}
+	m.options.Full = func() bool { return false }
+	m.cluster.Settings = func() map[string]string { return nil }
+	var err error
+	if m.peer, err = raft.NewPeer(raft.Options{ID: 1, Journal: giving(t, 7)}); err != nil {
+		t.Fatal(err)
+	}
+	greets := func(h hello) (w welcome, commands bool) {
+		near, far := net.Pipe()
+		defer near.Close()
+		answered := make(chan bool, 1)
+		go func() {
+			commands, _ := m.answer(7, far)
+			answered <- commands
+		}()
+		err := errors.Join(papers.Say(near, &h), papers.Listen(near, &w, longestHello))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, <-answered
+	}
+	signed := engine.Command{Kind: engine.Place, Owner: 1, Key: 4, Proof: []byte{1}}
+	unsigned := engine.Command{Kind: engine.Place, Owner: 1, Key: 4}
+	one, other := net.Pipe()
+	for allows(m, 7, &unsigned, one) {
+	}
+	if _, err := one.Write(nil); !errors.Is(err, io.ErrClosedPipe) || m.lies.Load() != 1 {
+		t.Errorf("it is not hung up: %v", err)
+	}
+	if allows(m, 7, &signed, other) || !allows(m, 8, &signed, other) {
+		t.Error("who is believed over another connection")
+	}
+	if w, commands := greets(hello{}); commands || !strings.Contains(w.Refused, "nobody signed") {
+		t.Errorf("it may connect again: %+v", w)
+	}
+	if w, _ := greets(hello{Asks: true}); w.Refused != "" {
+		t.Errorf("it is no member any more: %+v", w)
+	}
+	m.liars.Store(uint64(7), time.Now().Add(-liarPause))
+	if w, commands := greets(hello{}); !commands || !allows(m, 7, &signed, other) {
+		t.Errorf("for ever: %+v", w)
 	}
 }
 
