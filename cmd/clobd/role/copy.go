@@ -324,14 +324,14 @@ func (s *helpers) confirm(ctx context.Context, j *journal.Journal) (
 		if err != nil {
 			return last, err
 		}
-		n := len(own)
-		if last = own[n-1].EntryID; len(given.Entries) < n ||
-			!slices.EqualFunc(own, given.Entries[:n], func(a, b journal.Entry) bool {
-				return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
-			}) {
+		n := min(len(own), len(given.Entries)) // the giver's disk may have been faster than the leader's
+		if n == 0 || !slices.EqualFunc(own[:n], given.Entries[:n], func(a, b journal.Entry) bool {
+			return a.EntryID == b.EntryID && a.Kind == b.Kind && bytes.Equal(a.Data, b.Data)
+		}) {
 			return last, bad(fmt.Errorf("the copy ends with entry %d, which the leader does not have",
 				commit))
 		}
+		last = own[n-1].EntryID
 	}
 	return last, nil
 }

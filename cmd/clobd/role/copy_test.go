@@ -257,6 +257,10 @@ func TestConfirm(t *testing.T) {
 	if last, err := s.confirm(t.Context(), j); !errors.Is(err, errBad) {
 		t.Errorf("%+v %v", last, err)
 	}
+	leads(s, j, func(x *journal.Supply) { x.Entries = x.Entries[:1] }) // its disk is slower
+	if last, err := s.confirm(t.Context(), j); err != nil || last != entries[5].EntryID {
+		t.Errorf("a leader that has the rest a moment later: %+v %v", last, err)
+	}
 }
 
 // TestInstallInterrupted: a copy goes on after a crash between the two renames, which leave no
