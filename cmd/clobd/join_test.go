@@ -194,7 +194,7 @@ func forgetAnswer(t *testing.T, data string) {
 }
 
 // TestClusterTokens: only the token that was given lets somebody in, only the one for whom it was
-// given, and only once; who has lost the answer may ask again.
+// given, and only once; who has lost the answer may ask again. A vote comes after the first start.
 func TestClusterTokens(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 0)
@@ -231,6 +231,12 @@ func TestClusterTokens(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("an invitation of %s at %s: %v", c.place, c.at, err)
 		}
+	}
+	leader := f.nodes[f.agree(t)]
+	o := client.Operator{Admin: leader.admin, Data: leader.data}
+	_, err := o.Post("/admin/cluster/promote", map[string]string{"node": "d"}, time.Minute)
+	if err == nil || !strings.Contains(err.Error(), "lacks") {
+		t.Errorf("one that was never started gets a vote: %v", err)
 	}
 	g.start(t)
 	f.nodes["d"], f.names = g.process, append(f.names, "d")

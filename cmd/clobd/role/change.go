@@ -50,7 +50,7 @@ func (m *Together) Change(ctx context.Context, what Change, name string) error {
 		return cli.Hint(fmt.Errorf("%s leads", name), "clobd cluster step-down lets another one lead")
 	case what == Remove:
 		kind = raft.Remove
-	case behind > mostBehind:
+	case behind > mostBehind || s.match[id] == 0: // it has nothing, or never answered this leader
 		return cli.Hint(fmt.Errorf("%s lacks %d entries", name, behind), "it gets a vote once it keeps up")
 	}
 	for {
