@@ -300,8 +300,24 @@ func (c *Core) change(change *pb.ConfChange) error {
 		return fmt.Errorf("%w: %d is no member", ErrChange, id)
 	case what == Remove && votes && len(voters) == 1:
 		return fmt.Errorf("%w: %d is the last voter", ErrChange, id)
+	case what == Remove && votes && !c.stands(id):
+		return fmt.Errorf("%w: without %d too few voters would have all that is acknowledged", ErrChange, id)
 	}
 	return c.put(change)
+}
+
+// stands reports whether most of the voters but one answer and have what is committed. What that
+// one helped to commit would otherwise be on the disks of fewer than a majority, and nothing would
+// be committed until the others are there.
+func (c *Core) stands(without uint64) bool {
+	status, n := c.raw.Status(), 0
+	for id, p := range status.Progress {
+		if id != without && !p.IsLearner && p.Match >= status.HardState.GetCommit() &&
+			(id == c.ID || p.RecentActive) {
+			n++
+		}
+	}
+	return 2*n > len(c.conf.GetVoters())-1
 }
 
 // put proposes a change that makes sense.

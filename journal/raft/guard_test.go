@@ -258,6 +258,33 @@ func TestBehind(t *testing.T) {
 	}
 }
 
+// TestRemoveNeedsTheOthers: a voter goes only when most of those that stay have what is committed.
+// What two of three have would otherwise be left on one disk, and nothing more be committed.
+func TestRemoveNeedsTheOthers(t *testing.T) {
+	s := newStill(t, []Founder{{ID: 1}, {ID: 2}, {ID: 3}})
+	s.lead(1)
+	s.down[2] = true
+	if err := s.cores[1].Admit(4, "g@w"); err != nil { // 1 and 3 have that entry
+		t.Fatal(err)
+	}
+	s.settle()
+	if err := s.cores[1].Change(Remove, 3); !errors.Is(err, ErrChange) {
+		t.Fatalf("3 goes, and 2 lacks an entry: %v", err)
+	}
+	if s.settle(); len(s.cores[1].Standing().Voters) != 3 {
+		t.Fatal("the members change although that was refused")
+	}
+	s.down[2] = false
+	for range 3 {
+		s.cores[1].Tick()
+		s.settle()
+	}
+	s.change(1, Remove, 3)
+	if v := s.cores[2].Standing(); !slices.Equal(v.Voters, []uint64{1, 2}) {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestJoinLate: a member that joins when none of the first voters is there any more follows those
 // that it was told of.
 func TestJoinLate(t *testing.T) {

@@ -59,8 +59,9 @@ func (m *Together) Change(ctx context.Context, what Change, name string) error {
 		if over == nil && err == nil {
 			break
 		}
-		// A promotion takes two steps, and the other voters have to know the first.
-		if over != nil || what == Remove || !errors.Is(err, raft.ErrChange) || ctx.Err() != nil {
+		// A promotion takes two steps, and the other voters have to know the first. Before a voter
+		// goes the others must have what it has.
+		if over != nil || !errors.Is(err, raft.ErrChange) || ctx.Err() != nil {
 			return errors.Join(over, err)
 		}
 		time.Sleep(glance)

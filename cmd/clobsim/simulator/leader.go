@@ -15,6 +15,7 @@ type leader struct {
 	sent    []unanswered // without an answer
 	batches []*sequencer.Batch
 	voters  []uint64 // as they were when it looked last
+	checked uint64   // the last frame of which it is known that a majority has it
 	ended   bool
 }
 
@@ -169,9 +170,14 @@ func (l *leader) match() {
 // settle answers the callers of frames whose fate is known.
 func (l *leader) settle() {
 	c := l.s.c
+	committed, over := l.lead.Committed()
+	for _, b := range l.batches {
+		if b.Frame.No <= committed && over == nil {
+			l.promise(&b.Frame)
+		}
+	}
 	for len(l.batches) > 0 {
 		b := l.batches[0]
-		committed, over := l.lead.Committed()
 		early := c.options.Sabotage == EarlyCommit
 		if len(b.Frame.Commands) > 0 && b.Frame.No > committed && over == nil && !early {
 			break
@@ -180,7 +186,7 @@ func (l *leader) settle() {
 			break
 		}
 		l.batches = l.batches[1:]
-		if over == nil && len(b.Frame.Commands) > 0 {
+		if over == nil {
 			l.promise(&b.Frame)
 		}
 		_ = l.writer.Commit(b) // its error is in the answers
@@ -197,9 +203,14 @@ func (l *leader) settle() {
 	}
 }
 
-// promise checks that a frame which is about to be acknowledged is on the disks of a majority. What
-// is on the disk of a member that is down, nobody knows. The voters may just have changed.
+// promise checks that a frame is on the disks of a majority when it is known as committed, and before
+// it is acknowledged. What is on the disk of a member that is down, nobody knows. The voters may just
+// have changed; once it was checked they may change again before the frame is acknowledged.
 func (l *leader) promise(f *engine.Frame) {
+	if len(f.Commands) == 0 || f.No <= l.checked {
+		return
+	}
+	l.checked = f.No
 	c := l.s.c
 	holds := func(id uint64) bool {
 		for _, s := range c.seats {
