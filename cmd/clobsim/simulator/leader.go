@@ -203,9 +203,9 @@ func (l *leader) settle() {
 	}
 }
 
-// promise checks that a frame is on the disks of a majority when it is known as committed, and before
-// it is acknowledged. What is on the disk of a member that is down, nobody knows. The voters may just
-// have changed; once it was checked they may change again before the frame is acknowledged.
+// promise checks that a frame is on the disks of a majority when it is known as committed, and
+// before it is acknowledged. What is on the disk of a member that is down, nobody knows. The voters
+// may just have changed; once it was checked they may change again before the answer.
 func (l *leader) promise(f *engine.Frame) {
 	if len(f.Commands) == 0 || f.No <= l.checked {
 		return
