@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // Small files that nobody can make anew, as secrets, are kept twice. The second one is path.copy: a
@@ -30,6 +32,7 @@ const twin = ".copy"
 // without a copy is as good as one with it: what keeps a copy from being made is logged only.
 func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 	for _, path := range paths() {
+		sweep(path)
 		if err := mend(log, path); err != nil {
 			return err
 		}
@@ -43,6 +46,27 @@ func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 		}
 	}
 	return nil
+}
+
+// sweep deletes what a crash has left of a file, or of its copy, that was about to be replaced. What
+// is young may be another process's, which still writes it.
+func sweep(path string) {
+	dir, name := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return // whoever needs the file says what is wrong
+	}
+	for _, e := range entries {
+		base, number, is := strings.Cut(e.Name(), unfinished)
+		if !is || number == "" || strings.Trim(number, "0123456789") != "" ||
+			base != name && base != name+twin {
+			continue
+		}
+		about, err := e.Info()
+		if err == nil && about.Mode().IsRegular() && time.Since(about.ModTime()) > stillWritten {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
+		}
+	}
 }
 
 func mend(log *slog.Logger, path string) error {
@@ -116,6 +140,10 @@ const (
 	sumLine = 2*sha256.Size + 1
 	// mostSmall bounds a file that is kept twice.
 	mostSmall = 1 << 20
+	// unfinished stands between a file's name and a number in the name of what is to replace the
+	// file, and stillWritten is for how long a process may be about to do so.
+	unfinished   = ".tmp-"
+	stillWritten = time.Minute
 	// fewBits is in how many bits a damaged file may differ from its copy. Two secrets, keys or
 	// certificates differ in more than a hundred.
 	fewBits = 16
@@ -167,7 +195,7 @@ func replace(path, like string, b []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*") // mode 0600
 	if err != nil {
 		return err
 	}
