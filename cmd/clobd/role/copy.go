@@ -198,6 +198,12 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		return err
 	}
 	defer conn.Close()
+	return s.takeOver(ctx, conn, from, t)
+}
+
+// takeOver is take with a connection to the member.
+func (s *helpers) takeOver(ctx context.Context, conn net.Conn, from uint64,
+	t *copies.Taker) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a stop waits for no answer
 	if t == nil {
 		a, err := askCopy(conn, &copies.Question{Begin: true}, copyMade)
@@ -212,7 +218,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		}
 	}
 	s.Log.Info("a copy comes", "from", from, "whole", t.Bytes(), "files", len(t.Files))
-	err = t.Run(func(q *copies.Question) (*copies.Answer, error) {
+	err := t.Run(func(q *copies.Question) (*copies.Answer, error) {
 		a, err := askCopy(conn, q, supplyTime)
 		if err == nil {
 			s.copied.Add(uint64(len(a.Data)))
