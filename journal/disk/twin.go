@@ -48,22 +48,17 @@ func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 	return nil
 }
 
-// sweep deletes what a crash has left of a file, or of its copy, that was about to be replaced. What
+// sweep deletes what a crash has left of a file, or its copy, that was about to be replaced. What
 // is young may be another process's, which still writes it.
 func sweep(path string) {
 	dir, name := filepath.Split(path)
-	entries, err := os.ReadDir(filepath.Clean(dir))
-	if err != nil {
-		return // whoever needs the file says what is wrong
-	}
+	entries, _ := os.ReadDir(filepath.Clean(dir)) // whoever needs the file says what is wrong
 	for _, e := range entries {
-		base, number, is := strings.Cut(e.Name(), unfinished)
-		if !is || number == "" || strings.Trim(number, "0123456789") != "" ||
-			base != name && base != name+twin {
-			continue
-		}
+		base, number, _ := strings.Cut(e.Name(), ".tmp-")
 		about, err := e.Info()
-		if err == nil && about.Mode().IsRegular() && time.Since(about.ModTime()) > stillWritten {
+		if err == nil && about.Mode().IsRegular() && time.Since(about.ModTime()) > stillWritten &&
+			strings.TrimSuffix(base, twin) == name && number != "" &&
+			strings.Trim(number, "0123456789") == "" {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
 		}
 	}
@@ -140,9 +135,7 @@ const (
 	sumLine = 2*sha256.Size + 1
 	// mostSmall bounds a file that is kept twice.
 	mostSmall = 1 << 20
-	// unfinished stands between a file's name and a number in the name of what is to replace the
-	// file, and stillWritten is for how long a process may be about to do so.
-	unfinished   = ".tmp-"
+	// stillWritten is how long a process may take to replace a file.
 	stillWritten = time.Minute
 	// fewBits is in how many bits a damaged file may differ from its copy. Two secrets, keys or
 	// certificates differ in more than a hundred.
@@ -195,7 +188,7 @@ func replace(path, like string, b []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+unfinished+"*") // mode 0600
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*") // mode 0600
 	if err != nil {
 		return err
 	}

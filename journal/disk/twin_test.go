@@ -64,8 +64,8 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stay := []string{"small.tmp-4", "other.tmp-1", "small.tmp-1.old", "small.tmp-x", "small.tmp-", "smaller.tmp-1",
-		"small.copy.copy.tmp-1"}
+	stay := []string{"small.tmp-4", "other.tmp-1", "small.tmp-1.old", "small.tmp-x", "small.tmp-",
+		"smaller.tmp-1", "small.copy.copy.tmp-1"}
 	for _, name := range stay {
 		put(name, old)
 	}
