@@ -147,7 +147,6 @@ func (f *fleet) same(t *testing.T, p, q *process) {
 // Both know what the others know, and get from the leader only what the copy lacks.
 func TestClusterCopy(t *testing.T) {
 	setting.Full(t, "it fills a cluster; package copies has tests of the parts")
-	t.Parallel()
 	f := newFleet(t, 1)
 	f.fill(t, uint64(setting.Size(t, 2000, 1200)))
 	f.agree(t)
