@@ -240,8 +240,6 @@ func gone(path string) error {
 		"without its manifest: %w", path, pebble.ErrDBDoesNotExist)), hintGone)
 }
 
-func isGone(err error) bool { return errors.Is(err, pebble.ErrDBDoesNotExist) }
-
 const hintGone = "nothing was deleted: " + disk.HintDamaged + "; to begin anew give another folder"
 
 // begun reports whether a journal must exist here: a mark or a table shows that one was opened

@@ -224,7 +224,7 @@ func hopeless(o *Options, err error) bool {
 	var locked *disk.LockedError
 	_, missing := o.FS.Stat(filepath.Join(o.Dir, "journal"))
 	return errors.As(err, &locked) || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(missing, fs.ErrNotExist) && !isGone(err)
+		errors.Is(missing, fs.ErrNotExist) && !errors.Is(err, pebble.ErrDBDoesNotExist)
 }
 
 // sound reports whether all frames are there and only the mark is wrong.

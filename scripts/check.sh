@@ -24,16 +24,8 @@ lanes() {
 # The engine adds everything up anew after each Command.
 audit() { go test -vet=off -tags audit,pebblegozstd -short ./engine ./cmd/clobsim/simulator; }
 
-# Both simulators, the audit and upgrades beside each other: none asks how long anything takes.
-computed() {
-	local pids=() pid failed=0
-	bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s & pids+=($!)
-	bin/clobsim cluster --seed "$(date +%s)" --seeds 200 & pids+=($!)
-	audit & pids+=($!)
-	upgrades & pids+=($!)
-	for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-	return "$failed"
-}
+node_seeds() { bin/clobsim run --seed "$(date +%s)" --seeds 50 --for 30s; }
+cluster_seeds() { bin/clobsim cluster --seed "$(date +%s)" --seeds 200; }
 
 # A program with one version of the rules more: it computes under the old version what was recorded
 # long ago, replays over the change, and plays members whose programs are replaced meanwhile. The
@@ -43,6 +35,13 @@ upgrades() {
 	go test -vet=off -tags "$tags" -run 'Raise|Version|TestLaterFrame|TestHistories' ./engine \
 		./engine/sequencer ./cmd/clobd/role
 	go test -vet=off -tags "$tags" -run 'TestCluster$|TestEarlyRaise' ./cmd/clobsim/simulator
+}
+
+# What waits, as for an alert, runs beside what computes.
+race() { scripts/race.sh; }
+waiting() {
+	scripts/ops.sh
+	scripts/page.sh
 }
 
 # Flaws that are known of Go and of the modules, where the code reaches them. One line says so where
@@ -65,11 +64,9 @@ step "known flaws" known_flaws
 step "without cgo" without_cgo
 step "lanes" lanes
 make --no-print-directory test
-scripts/test.sh full # after "make test"
-step "simulators, audit, upgrades" computed
-step "race" scripts/race.sh
-step "dashboards and alerts" scripts/ops.sh
-step "operator's page" scripts/page.sh
+scripts/test.sh rest # after "make test"
+step "simulators, audit, upgrades" beside node_seeds cluster_seeds audit upgrades
+step "race; dashboards, alerts, operator's page" beside race waiting
 step "console" scripts/console.sh
 step "npm clients" scripts/clients.sh
 step "tour for bots" scripts/tour.sh

@@ -13,6 +13,8 @@ one_goroutine+='Salvage|HealPowerLoss|SupplyInParts|RescuePowerLoss|OneFlippedBi
 one_goroutine+='RescueAgain|RescueFillsTheDisk|JournalWithoutTables|CrashWhileCompacting|'
 one_goroutine+='ContractOnBorrowedMemory)$'
 
-go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m \
-	./engine/view/... ./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
+# Packages that take longest begin, and more run at a time than there are processors: many wait.
+go test -vet=off -race -short -skip "$one_goroutine" -timeout 20m -p "$(($(nproc) + 1))" \
+	./ingress ./api ./journal/history ./journal ./api/catalog ./engine/view/... \
+	./engine/sequencer/... ./journal/... ./ingress/... ./api/... "$@"
 go test -vet=off -race -short -run 'TestHistories|TestPlacedOnce' "$@" ./engine

@@ -15,6 +15,23 @@ step() {
 	step_name=
 }
 
+# beside COMMAND...: runs commands without arguments beside each other. What one of them says is
+# shown whole, when it and those before it have ended.
+beside() {
+	local command pids=() i=0 failed=0
+	mkdir -p bin/beside
+	for command; do
+		"$command" >"bin/beside/$command" 2>&1 &
+		pids+=($!)
+	done
+	for command; do
+		wait "${pids[i]}" || { failed=1; printf '!! %s failed:\n' "$command"; }
+		cat "bin/beside/$command"
+		i=$((i + 1))
+	done
+	return "$failed"
+}
+
 # need TOOL...: installs what is missing from Debian. Its packages have the tools' names, but for
 # node's.
 need() {

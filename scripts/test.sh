@@ -3,14 +3,20 @@
 # few times only, and what takes many seconds or a real catalog is left out: every test asks
 # testing.Short() or setting.Full for that. With "full" every package with such a test runs all its
 # tests at full size, and each bench runs once, so that it cannot rot. The other packages have one
-# size, which "short" has. go vet is a part of "make lint".
+# size, which "short" has. "rest" is "full" for who has just seen "short" pass: it leaves out each
+# test that does the same in both, as far as scripts/onesize can tell. go vet is a part of "make
+# lint".
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"
 
-# Tests of a node wait more than they compute: twice as many packages as processors run at a time.
-# Those that take longest begin, so that none of them is left alone at the end.
+# Tests of a node wait more than they compute: twice as many packages as processors run at a time,
+# and in each package as many tests. Packages that take longest begin, so that none of them is left
+# alone at the end.
 tests() {
-	go test -vet=off -p "$((2 * $(nproc)))" -timeout 20m "$@"
+	local most=$((2 * $(nproc)))
+	go test -vet=off -p "$most" -parallel "$most" -timeout 20m "$@"
 }
+
+readonly ours=(api bench cmd engine ingress journal scripts)
 
 # sized FOLDER...: the packages with a test that asks for its size.
 sized() {
@@ -28,13 +34,21 @@ benches() {
 		{ cat bin/bench.log; return 1; }
 }
 
+# full NAMES: all tests of the packages with one that asks, but for those whose names match.
+full() {
+	# shellcheck disable=SC2046 # folders without blanks
+	step "tests, full size" tests -skip "$1" ./cmd/clobd ./cmd/clobench ./journal ./engine \
+		$(sized "${ours[@]}")
+	step "benches, once each" benches
+}
+
 case ${1:-full} in
 short) step "tests" tests -short ./cmd/clobd ./cmd/clobench ./ingress ./journal ./engine ./... ;;
-full)
-	# shellcheck disable=SC2046 # folders without blanks
-	step "tests, full size" tests ./cmd/clobd ./cmd/clobench ./journal ./engine \
-		$(sized api bench cmd engine ingress journal scripts)
-	step "benches, once each" benches
+full) full '^$' ;;
+rest)
+	# shellcheck disable=SC2046
+	names=$(go run ./scripts/onesize $(sized "${ours[@]}"))
+	full "$names"
 	;;
-*) echo "usage: scripts/test.sh [short|full]" >&2; exit 2 ;;
+*) echo "usage: scripts/test.sh [short|full|rest]" >&2; exit 2 ;;
 esac

@@ -174,9 +174,6 @@ func (c *Catalog) MarketsOf(e *Event) []*Market { return rowsOf(&c.Markets, e.ma
 // TagsOf returns the tags of an event in the order of its record.
 func (c *Catalog) TagsOf(e *Event) []*Tag { return rowsOf(&c.Tags, e.tags) }
 
-// SeriesOf returns the series of an event in the order of its record.
-func (c *Catalog) SeriesOf(e *Event) []*Series { return rowsOf(&c.Series, e.series) }
-
 // MarketTags returns a market's own tags, or those of its event if it has none.
 func (c *Catalog) MarketTags(m *Market) []*Tag {
 	if e := c.EventOf(m); m.tags == nil && e != nil {

@@ -189,10 +189,3 @@ func (c *Catalog) now() *liveView {
 	go renew()
 	return v
 }
-
-// LiveOf returns the live values of a market, at most a few seconds old while lists are asked for.
-func (c *Catalog) LiveOf(m *Market) Live { return c.now().markets.at(m.No) }
-
-// LiveOfEvent returns the live values of an event: sums over its markets once one of them trades
-// here, else the source's.
-func (c *Catalog) LiveOfEvent(e *Event) Live { return c.now().events.at(e.No) }

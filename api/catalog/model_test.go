@@ -444,3 +444,13 @@ func compareTold(t *testing.T, got, want map[string]any) {
 		t.Errorf("%d things told, want %d", len(got), len(want))
 	}
 }
+
+// SeriesOf returns the series of an event in the order of its record.
+func (c *Catalog) SeriesOf(e *Event) []*Series { return rowsOf(&c.Series, e.series) }
+
+// LiveOf returns the live values of a market, at most a few seconds old while lists are asked for.
+func (c *Catalog) LiveOf(m *Market) Live { return c.now().markets.at(m.No) }
+
+// LiveOfEvent returns the live values of an event: sums over its markets once one of them trades
+// here, else the source's.
+func (c *Catalog) LiveOfEvent(e *Event) Live { return c.now().events.at(e.No) }

@@ -124,6 +124,7 @@ func checkpoints(t *testing.T, data string) []string {
 // TestCheckpointOnline: a node that runs writes a checkpoint when it is asked to, and goes on; a
 // start after a kill begins with it.
 func TestCheckpointOnline(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	n, first := w.node, uint64(0)
 	args := []string{"checkpoint", "--data", n.data, "--admin", n.admin}

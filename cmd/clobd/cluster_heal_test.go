@@ -26,6 +26,7 @@ import (
 // shows what the others show. What it does not read until a scrub is found by that.
 func TestClusterFlips(t *testing.T) {
 	setting.Full(t, "a node starts for each flip; TestClusterHeals stays")
+	t.Parallel()
 	f := newFleet(t, 1)
 	for _, p := range f.nodes {
 		p.flags = append(p.flags, "--checkpoint-commands", "200")
@@ -74,6 +75,7 @@ func TestClusterFlips(t *testing.T) {
 // down, one of a node that leads while it runs, and the whole folder of a gateway. Each is whole
 // again by itself, and says how. While nobody leads, who heals waits and says that.
 func TestClusterHeals(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 1)
 	leader := f.agree(t)
 	follower := "a"
@@ -125,6 +127,7 @@ func TestClusterHeals(t *testing.T) {
 // until the others can do without them, and then heal, one after the other.
 func TestClusterHealsLater(t *testing.T) {
 	setting.Full(t, "TestClusterHeals stays")
+	t.Parallel()
 	f := newFleet(t, 1)
 	leader, x := f.agree(t), f.traders["g"][0]
 	var damaged []*process

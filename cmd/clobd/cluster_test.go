@@ -222,6 +222,7 @@ func TestClusterHandOver(t *testing.T) {
 // TestClusterMinority ends two of three voters: reads go on, and writes are refused by a word of
 // their own, for they did not happen. With two voters they go on.
 func TestClusterMinority(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 1)
 	leader := f.agree(t)
 	var others []string
@@ -266,6 +267,7 @@ func TestClusterMinority(t *testing.T) {
 // TestClusterFolders: what belongs to a member is not opened as the folder of a node that is alone,
 // and not as another member's.
 func TestClusterFolders(t *testing.T) {
+	t.Parallel()
 	binary, folder := buildNode(t), t.TempDir()
 	data := filepath.Join(folder, "a")
 	run := func(args ...string) string {

@@ -88,6 +88,7 @@ func (f *fleet) ask(t *testing.T, what, name string) {
 func TestClusterJoin(t *testing.T) {
 	setting.Full(t, "a member that joins is in TestClusterTokens, one that is promoted in "+
 		"TestClusterChange")
+	t.Parallel()
 	f := newFleet(t, 1)
 	if a := f.nodes["a"]; f.agree(t) == "a" { // who lets members in asks who leads
 		o := client.Operator{Admin: a.admin, Data: a.data}
@@ -287,6 +288,7 @@ func (f *fleet) ends(t *testing.T, first, left string) int {
 func TestClusterRestore(t *testing.T) {
 	setting.Full(t, "a restored cluster's members join as those of TestClusterJoin, and the making of "+
 		"its folder is tested step by step")
+	t.Parallel()
 	f := newFleet(t, 1)
 	leader, left := f.agree(t), "b"
 	if leader == left {

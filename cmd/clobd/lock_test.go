@@ -19,6 +19,7 @@ import (
 // Nothing acknowledged is lost.
 func TestLockTaken(t *testing.T) {
 	setting.Full(t, "it waits for a deadline")
+	t.Parallel()
 	for _, c := range []struct {
 		what string
 		take func(journal string) error

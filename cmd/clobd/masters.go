@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -174,12 +173,7 @@ func (k *secrets) useMasters(found []master) {
 	k.keyring.Use(k.live)
 }
 
-// followMasters reads the secrets again at each SIGHUP until ctx is done.
-func (k *secrets) followMasters(ctx context.Context, s *settings) {
-	onHangup(ctx, func() { k.readAgain(s) })
-}
-
-// readAgain takes the secrets that are there now.
+// readAgain takes the secrets that are there now, at each SIGHUP.
 func (k *secrets) readAgain(s *settings) {
 	found, err := s.masterSecrets()
 	if err != nil {

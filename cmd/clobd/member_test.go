@@ -193,6 +193,7 @@ func TestPeersWithoutCluster(t *testing.T) {
 // answer than one that holds, the removed one is refused, and the promoted one counts for a
 // majority and leads like any voter.
 func TestClusterChange(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t, 2)
 	leader := f.agree(t)
 	out := "a"

@@ -75,6 +75,7 @@ func (x *actor) watch(t *testing.T, r *recorder, client int, ended *atomic.Bool)
 // order of all requests, of whichever node, in which a plain book would have given these answers.
 func TestClusterHistories(t *testing.T) {
 	setting.Full(t, "TestHistories stays, and TestClusterCutOff")
+	t.Parallel()
 	histories := setting.Size(t, 12, 2)
 	f, seed := makeFleet(t, histories)
 	f.meshed(t)

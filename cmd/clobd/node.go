@@ -227,7 +227,7 @@ func (n *node) listen(ctx context.Context) error {
 		return err
 	}
 	n.secrets = n.lockSecrets(masters, &token)
-	n.followMasters(ctx, n.settings)
+	onHangup(ctx, func() { n.readAgain(n.settings) })
 	if n.poison, err = openPoison(n.Data); err != nil {
 		return err
 	}

@@ -164,6 +164,7 @@ func (f *fleet) raised(t *testing.T) {
 // then on the program of before does not start, and changes nothing.
 func TestUpgradeAlone(t *testing.T) {
 	setting.Full(t, "a replay over a change of the rules is in the tests of the engine")
+	t.Parallel()
 	next := buildNext(t)
 	folder := t.TempDir()
 	catalog := filepath.Join(folder, "catalog.jsonl")

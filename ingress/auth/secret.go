@@ -79,7 +79,7 @@ func makeSecret(path string) error {
 		return err
 	}
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".secret-*") // mode 0600
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".tmp-*") // mode 0600; see disk.Twice
 	if err != nil {
 		return err
 	}

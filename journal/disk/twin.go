@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // Small files that nobody can make anew, as secrets, are kept twice. The second one is path.copy: a
@@ -30,6 +32,7 @@ const twin = ".copy"
 // without a copy is as good as one with it: what keeps a copy from being made is logged only.
 func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 	for _, path := range paths() {
+		sweep(path)
 		if err := mend(log, path); err != nil {
 			return err
 		}
@@ -43,6 +46,22 @@ func Twice(log *slog.Logger, paths func() []string, read func() error) error {
 		}
 	}
 	return nil
+}
+
+// sweep deletes what a crash has left of a file, or its copy, that was about to be replaced. What
+// is young may be another process's, which still writes it.
+func sweep(path string) {
+	dir, name := filepath.Split(path)
+	entries, _ := os.ReadDir(filepath.Clean(dir)) // whoever needs the file says what is wrong
+	for _, e := range entries {
+		base, number, _ := strings.Cut(e.Name(), ".tmp-")
+		about, err := e.Info()
+		if err == nil && about.Mode().IsRegular() && time.Since(about.ModTime()) > stillWritten &&
+			strings.TrimSuffix(base, twin) == name && number != "" &&
+			strings.Trim(number, "0123456789") == "" {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
+		}
+	}
 }
 
 func mend(log *slog.Logger, path string) error {
@@ -116,6 +135,8 @@ const (
 	sumLine = 2*sha256.Size + 1
 	// mostSmall bounds a file that is kept twice.
 	mostSmall = 1 << 20
+	// stillWritten is how long a process may take to replace a file.
+	stillWritten = time.Minute
 	// fewBits is in how many bits a damaged file may differ from its copy. Two secrets, keys or
 	// certificates differ in more than a hundred.
 	fewBits = 16

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // twins is a file that is kept twice, and what the log says of it.
@@ -49,6 +51,43 @@ func (w *twins) read() error {
 	w.log.Reset()
 	paths := func() []string { return []string{w.path} }
 	return Twice(slog.New(slog.NewTextHandler(&w.log, nil)), paths, func() error { return nil })
+}
+
+// TestSweep: a start deletes what a crash has left of a file that is kept twice, and of its copy,
+// and nothing else: not what another process may still write, and no name that is not ours.
+func TestSweep(t *testing.T) {
+	w := newTwins(t, "secret\n")
+	dir, old := filepath.Dir(w.path), time.Now().Add(-2*stillWritten)
+	put := func(name string, at time.Time) {
+		w.put(filepath.Join(dir, name), []byte("sec"))
+		if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stay := []string{"small.tmp-4", "other.tmp-1", "small.tmp-1.old", "small.tmp-x", "small.tmp-",
+		"smaller.tmp-1", "small.copy.copy.tmp-1"}
+	for _, name := range stay {
+		put(name, old)
+	}
+	put(stay[0], time.Now())
+	put("small.tmp-123", old)
+	put("small.copy.tmp-9", old)
+	stay = append(stay, "small", "small.copy", "small.tmp-5")
+	if err := os.Mkdir(filepath.Join(dir, "small.tmp-5"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.read(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	slices.Sort(stay)
+	if err != nil || !slices.Equal(left, stay) {
+		t.Errorf("%v are left, not %v: %v", left, stay, err)
+	}
 }
 
 // TestTwins: whichever bit of a file or of its copy is flipped, the next reading has the file as it

@@ -30,11 +30,6 @@ const (
 	day        = 24 * hour
 )
 
-func dayOf(t engine.Time) uint32 { return uint32(max(t/day, 0)) }
-
-// byOthers reports whether somebody other than its owner cancelled an order.
-func byOthers(why engine.Reason) bool { return why != engine.ByOwner }
-
 // noticeKey sorts the notices of a day by owner, 0 for resolutions, and then as they happened.
 func noticeKey(day uint32, owner engine.WalletNo, seq engine.Sequence, index uint32) []byte {
 	k := make([]byte, 0, noticeKeyLen)
@@ -51,10 +46,10 @@ func (d *fold) notice(e *engine.Event, s stamp, index int) error {
 	switch {
 	case e.Kind == engine.Resolved:
 		owner = 0
-	case !byOthers(e.Reason):
+	case e.Reason == engine.ByOwner:
 		return nil
 	}
-	today := dayOf(s.now)
+	today := uint32(max(s.now/day, 0))
 	if today > d.noticed && today > noticeDays {
 		d.noticed = today
 		from, to := []byte{spaceNotice}, noticeKey(today-noticeDays, 0, 0, 0)

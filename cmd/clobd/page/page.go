@@ -47,7 +47,8 @@ type Panel struct {
 
 // New makes the page. Its figures come once Run runs.
 func New(o Options) *Panel {
-	p := &Panel{options: o, gate: newGate(o.Bearer, o.Refuse), sampler: newSampler(o.Metrics)}
+	p := &Panel{options: o, gate: newGate(o.Bearer, o.Refuse), sampler: &sampler{
+		metrics: o.Metrics, asked: make(chan struct{}, 1), taken: make(chan struct{})}}
 	p.curves = &curves{sampler: p.sampler, open: map[*curveConn]bool{}}
 	return p
 }

@@ -43,10 +43,6 @@ type sampler struct {
 	taken   chan struct{} // closed by the next sample
 }
 
-func newSampler(metrics prometheus.Gatherer) *sampler {
-	return &sampler{metrics: metrics, asked: make(chan struct{}, 1), taken: make(chan struct{})}
-}
-
 // run takes samples until ctx is done.
 func (s *sampler) run(ctx context.Context) {
 	for {

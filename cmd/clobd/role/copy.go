@@ -194,9 +194,15 @@ func (s *helpers) fetch(ctx context.Context) error {
 // take takes a copy of a member; t is the one that was begun, nil: none.
 func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error {
 	conn, err := s.open(from)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.takeOver(ctx, conn, from, t)
 	}
+	return err
+}
+
+// takeOver is take with a connection to the member.
+func (s *helpers) takeOver(ctx context.Context, conn net.Conn, from uint64,
+	t *copies.Taker) error {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a stop waits for no answer
 	if t == nil {
@@ -212,7 +218,7 @@ func (s *helpers) take(ctx context.Context, from uint64, t *copies.Taker) error 
 		}
 	}
 	s.Log.Info("a copy comes", "from", from, "whole", t.Bytes(), "files", len(t.Files))
-	err = t.Run(func(q *copies.Question) (*copies.Answer, error) {
+	err := t.Run(func(q *copies.Question) (*copies.Answer, error) {
 		a, err := askCopy(conn, q, supplyTime)
 		if err == nil {
 			s.copied.Add(uint64(len(a.Data)))

@@ -331,6 +331,45 @@ func TestFetchLater(t *testing.T) {
 	}
 }
 
+// patientConn is a connection on which an answer may take for ever.
+type patientConn struct{ net.Conn }
+
+// SetDeadline sets none.
+func (patientConn) SetDeadline(time.Time) error { return nil }
+
+// TestStopInACopy: a stop ends a copy whose giver does not answer, be it the first question or a
+// later one, and what was begun stays.
+func TestStopInACopy(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		s := taking(t, giving(t, 5), journal.Ballot{})
+		s.Cluster.ID = 9
+		var taker *copies.Taker
+		if !first {
+			taker = begun(t, s)
+			taker.Files[0].Size = 8
+		}
+		near, far := net.Pipe()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.takeOver(ctx, patientConn{near}, 3, taker) }()
+		var q healQuestion
+		if err := papers.Listen(far, &q, longestHello); err != nil || q.Copy.Begin != first {
+			t.Fatalf("%+v %v", q.Copy, err)
+		}
+		stop()
+		select {
+		case err := <-ended:
+			if err == nil || (copies.Resume(s.Data) == nil) != first {
+				t.Errorf("%v, %+v", err, copies.Resume(s.Data))
+			}
+		case <-time.After(time.Minute):
+			t.Error("a stop waits for an answer")
+		}
+		near.Close()
+		far.Close()
+	}
+}
+
 // TestRefused: a giver that refuses is told from one that does not answer.
 func TestRefused(t *testing.T) {
 	near, far := net.Pipe()

@@ -410,7 +410,7 @@ func (m fellow) supply(from uint64, conn net.Conn) {
 		}
 		a := healAnswer{}
 		switch {
-		case q.Copy != nil && !m.peer.Learns(from): // the cluster may need the vote of who votes
+		case q.Copy != nil && q.Copy.Begin && !m.peer.Learns(from): // its vote may be needed
 			a.Copy = &copies.Answer{Refused: "only a member without a vote takes a copy"}
 		case q.Copy != nil:
 			a.Copy = m.giver.Answer(from, q.Copy)

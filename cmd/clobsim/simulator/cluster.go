@@ -281,6 +281,9 @@ func (c *cluster) leads(term, id uint64) {
 		c.leaders[term] = id
 		c.result.Terms++
 		c.say("member %d leads term %d", id, term)
+		if c.options.Seed%2 == 0 && !c.calm && c.chance(4) { // every other run has power failures
+			c.after(c.dice.Int64N(4_000), c.blackout)
+		}
 	}
 }
 

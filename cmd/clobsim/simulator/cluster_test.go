@@ -83,14 +83,16 @@ func TestClusterRepeats(t *testing.T) {
 }
 
 // TestClusterSabotage: each mistake that can be built in is found by a seed that is known to find
-// it, or by one of many if the program has changed what happens in a run.
+// it, or by one of many if the program has changed what happens in a run. Its size counts those. In
+// a short run they are few, and must find what every seed does; the full size requires one of all.
 func TestClusterSabotage(t *testing.T) {
-	known := map[string]uint64{EarlyCommit: 6, EarlyAnswer: 10, UnsyncedVote: 46,
-		ForgottenVote: 1066, KeptTail: 9, LostAck: 8, TwiceTaken: 0, OwnClock: 2, EarlyRead: 9,
-		OldDisk: 2, Impostor: 23, StaleCancel: 39, BlindHeal: 46, ForgetfulHeal: 121}
+	known := map[string]uint64{EarlyCommit: 8, EarlyAnswer: 16, UnsyncedVote: 360,
+		ForgottenVote: 344, KeptTail: 0, LostAck: 0, TwiceTaken: 4, OwnClock: 6, EarlyRead: 6,
+		OldDisk: 0, Impostor: 0, StaleCancel: 39, BlindHeal: 252, ForgetfulHeal: 0}
+	further, easy := setting.Size(t, 500, 3), []string{EarlyCommit, EarlyAnswer, TwiceTaken}
 	for _, sabotage := range ClusterSabotages() {
 		seeds := []uint64{known[sabotage]}
-		for seed := range uint64(500) {
+		for seed := range uint64(further) {
 			seeds = append(seeds, seed)
 		}
 		found := false
@@ -102,8 +104,11 @@ func TestClusterSabotage(t *testing.T) {
 				break
 			}
 		}
-		if !found {
-			t.Errorf("%s is not found in 500 seeds", sabotage)
+		switch {
+		case !found && testing.Short() && !slices.Contains(easy, sabotage):
+			t.Logf("%s is found by none of a few seeds: the full size looks for one", sabotage)
+		case !found:
+			t.Errorf("%s is not found in %d seeds", sabotage, further)
 		}
 	}
 	if _, err := RunCluster(ClusterOptions{Sabotage: "all"}); err == nil {

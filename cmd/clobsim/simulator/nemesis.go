@@ -94,6 +94,21 @@ func (c *cluster) fault() {
 	}
 }
 
+// blackout takes the power from some of the members at once. It comes soon after an election, when
+// all that the new term stands on was written a moment ago.
+func (c *cluster) blackout() {
+	if c.calm {
+		return
+	}
+	c.say("the power fails")
+	for _, s := range c.seats {
+		if c.chance(3) {
+			continue
+		}
+		s.crash()
+	}
+}
+
 // lie lets the gateway say what only a leader, a candidate or a voter may say, of this term or one
 // to come, and what cannot be.
 func (c *cluster) lie() {
