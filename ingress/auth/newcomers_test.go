@@ -49,7 +49,8 @@ func TestNewcomers(t *testing.T) {
 						t.Errorf("type %d, %s: %+v, want %+v", kind, name, got, err)
 					}
 				}
-				if got != want || i < 2 && !reflect.DeepEqual(err, wantErr) || (err == nil) != (wantErr == nil) {
+				if got != want || (err == nil) != (wantErr == nil) ||
+					i < 2 && !reflect.DeepEqual(err, wantErr) {
 					t.Errorf("type %d, %s: %+v, %v; want %+v, %v", kind, name, got, err, want, wantErr)
 				}
 			}

@@ -108,7 +108,6 @@ func (z *element) put(b []byte) {
 // fieldFold. A function for that, which square could share, would cost a tenth of the product.
 func (z *element) mul(x, y *element) {
 	y0, y1, y2, y3 := y[0], y[1], y[2], y[3]
-	var c, d uint64
 	a := x[0]
 	h0, t0 := bits.Mul64(a, y0)
 	h1, l1 := bits.Mul64(a, y1)
@@ -118,27 +117,25 @@ func (z *element) mul(x, y *element) {
 	t2, c := bits.Add64(h1, l2, c)
 	t3, c := bits.Add64(h2, l3, c)
 	t4 := h3 + c
-
 	a = x[1]
-	h0, l01 := bits.Mul64(a, y0)
+	h0, low1 := bits.Mul64(a, y0)
 	h1, l1 = bits.Mul64(a, y1)
 	h2, l2 = bits.Mul64(a, y2)
 	h3, l3 = bits.Mul64(a, y3)
-	t1, c = bits.Add64(t1, l01, 0)
+	t1, c = bits.Add64(t1, low1, 0)
 	t2, c = bits.Add64(t2, l1, c)
 	t3, c = bits.Add64(t3, l2, c)
 	t4, c = bits.Add64(t4, l3, c)
-	t2, d = bits.Add64(t2, h0, 0)
+	t2, d := bits.Add64(t2, h0, 0)
 	t3, d = bits.Add64(t3, h1, d)
 	t4, d = bits.Add64(t4, h2, d)
 	t5 := h3 + c + d
-
 	a = x[2]
-	h0, l02 := bits.Mul64(a, y0)
+	h0, low2 := bits.Mul64(a, y0)
 	h1, l1 = bits.Mul64(a, y1)
 	h2, l2 = bits.Mul64(a, y2)
 	h3, l3 = bits.Mul64(a, y3)
-	t2, c = bits.Add64(t2, l02, 0)
+	t2, c = bits.Add64(t2, low2, 0)
 	t3, c = bits.Add64(t3, l1, c)
 	t4, c = bits.Add64(t4, l2, c)
 	t5, c = bits.Add64(t5, l3, c)
@@ -146,13 +143,12 @@ func (z *element) mul(x, y *element) {
 	t4, d = bits.Add64(t4, h1, d)
 	t5, d = bits.Add64(t5, h2, d)
 	t6 := h3 + c + d
-
 	a = x[3]
-	h0, l03 := bits.Mul64(a, y0)
+	h0, low3 := bits.Mul64(a, y0)
 	h1, l1 = bits.Mul64(a, y1)
 	h2, l2 = bits.Mul64(a, y2)
 	h3, l3 = bits.Mul64(a, y3)
-	t3, c = bits.Add64(t3, l03, 0)
+	t3, c = bits.Add64(t3, low3, 0)
 	t4, c = bits.Add64(t4, l1, c)
 	t5, c = bits.Add64(t5, l2, c)
 	t6, c = bits.Add64(t6, l3, c)
@@ -160,7 +156,6 @@ func (z *element) mul(x, y *element) {
 	t5, d = bits.Add64(t5, h1, d)
 	t6, d = bits.Add64(t6, h2, d)
 	t7 := h3 + c + d
-
 	h4, l4 := bits.Mul64(t4, fieldFold)
 	h5, l5 := bits.Mul64(t5, fieldFold)
 	h6, l6 := bits.Mul64(t6, fieldFold)

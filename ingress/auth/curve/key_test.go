@@ -346,8 +346,8 @@ func TestCheckAllocates(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds the check by every body, and by traces, against recovery on whatever signature and
-// key.
+// FuzzCheck holds the check by every body, and by traces, against recovery on whatever signature
+// and key.
 func FuzzCheck(f *testing.F) {
 	c := bodies(f)
 	f.Add(make([]byte, 32), make([]byte, 64), []byte{1}, uint8(0))
