@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/sha3"
 
 	"clobd/engine"
+	"clobd/ingress/auth/curve"
 )
 
 // The type strings of everything that is signed, and the message of a ClobAuth.
@@ -58,6 +59,9 @@ type hasher struct {
 	rs     [65]byte // r, s, v of the signature at hand; v is 0 or 1
 	digest [32]byte // what is signed
 	key    []byte   // uncompressed, from the last recover
+
+	trace *curve.Trace // of a guess at somebody unknown; nil before the first
+	room  [65]byte     // the key of a guess
 }
 
 func newHasher() *hasher {

@@ -10,32 +10,36 @@ import (
 	"clobd/ingress/auth/curve"
 )
 
-// When a signer gets a curve.Key, which costs as much as about ten recoveries.
+// When a signer gets a curve.Key, which costs as much as some 23 orders of a newcomer.
 const (
 	// hotLimit is how many signers are hot at most: 256 keys of 148 KiB are 37 MiB.
 	hotLimit = 256
-	// hotAfter is how many recoveries make a signer hot while there is room.
-	hotAfter = 16
+	// hotAfter is how many orders make a signer hot while there is room.
+	hotAfter = 32
 	// hotInstead is the same when another signer must give way: building keys then costs at most a
-	// sixth of the recoveries.
-	hotInstead = 64
+	// fifth of the checks before.
+	hotInstead = 128
 	// hotCounts is the size of the table of counts, 32 KiB.
 	hotCounts = 1 << 12
 )
 
-// hotSigners holds the keys of the signers that a node sees often.
+// hotSigners holds the keys of the signers that a node sees often, and traces of newcomers.
 //
-//	check ──► all (a map never changed, swapped whole) ──► curve.Checker
-//	recovered ──► counts ──► often enough, nobody building ──► NewKey, swap all
+//	guess ──► all (a map never changed, swapped whole) ──► Key of a hot signer
+//	      ──► newcomers ──► Trace of an earlier order
+//	      ──► nobody known ──► recovery that leaves a Trace
+//	counted ──► counts ──► often enough, nobody building ──► NewKey, swap all
 //
 // Any number of goroutines may use one. None waits: one key is built at a time, and meanwhile all
-// others go on recovering.
+// others go on without. A newcomer whose trace is being changed counts as unknown.
 type hotSigners struct {
 	checker *curve.Checker
 	limit   int
 	all     atomic.Pointer[map[engine.Address]*hotSigner]
 
-	// counts hold 16 bits of recoveries below 48 bits of the address. A signer that finds another's
+	newcomers [newcomerSlots]newcomer // by the address; the latest takes the slot
+
+	// counts hold 16 bits of orders below 48 bits of the address. A signer that finds another's
 	// count decrements it, and takes the slot over at zero. Two goroutines may lose a count.
 	counts [hotCounts]atomic.Uint64
 
@@ -58,15 +62,6 @@ func newHotSigners(limit int, checker *curve.Checker) *hotSigners {
 
 func (h *hotSigners) find(a *engine.Address) *hotSigner { return (*h.all.Load())[*a] }
 
-// signed reports whether that signer made the signature in scratch.
-func (h *hotSigners) signed(who *hotSigner, scratch *hasher) bool {
-	if !h.checker.Signed(who.key, &scratch.digest, &scratch.rs) {
-		return false
-	}
-	who.use()
-	return true
-}
-
 // use notes that the key was of use.
 func (s *hotSigner) use() {
 	if !s.used.Load() { // usually it is set: then no core writes the shared cache line
@@ -74,8 +69,9 @@ func (s *hotSigner) use() {
 	}
 }
 
-// recovered counts a recovery of the given key, and makes the signer hot if that was often enough.
-func (h *hotSigners) recovered(a engine.Address, key []byte) {
+// counted counts an order that the given key signed, and makes the signer hot if that was often
+// enough.
+func (h *hotSigners) counted(a engine.Address, key []byte) {
 	id := binary.LittleEndian.Uint64(a[:])
 	slot := &h.counts[id%hotCounts]
 	old := slot.Load()

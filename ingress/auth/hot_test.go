@@ -47,7 +47,7 @@ func visits(t *testing.T, v *Verifier, s *Signer, times int) {
 	}
 }
 
-// TestHotAfter: a signer gets a comb with the sixteenth order, of any type.
+// TestHotAfter: a signer gets a comb with order hotAfter, of any type.
 func TestHotAfter(t *testing.T) {
 	for kind := TypeEOA; kind <= TypeWallet; kind++ {
 		s, v := anvil(t), NewVerifier(Domains(ChainTest))
@@ -204,8 +204,8 @@ func orderVectors(t *testing.T, path string, f func(at string, v *hotCase)) {
 }
 
 // TestHotVectors verifies every order of the shared vectors forty times, by every body, alone and
-// in lists: the answer is the first one's to the last letter when the signer has become hot, and
-// when it was so from the start.
+// in lists: the answer is the library's to the last letter when the signer is unknown, when it is a
+// newcomer, when it has become hot, and when it was so from the start.
 func TestHotVectors(t *testing.T) {
 	for name, want := range map[string]int{
 		"vectors/orders_invalid.json": 43, "vectors/orders_kuest_v2.json": 68,
@@ -239,7 +239,7 @@ func hotVector(t *testing.T, at string, c *hotCase) bool {
 	}
 	signature := unhex(t, text)
 	v, all := NewVerifier([]Domain{d}), verifiers([]Domain{d})
-	want, wantErr := v.Verify(o, signature, false)
+	want, wantErr := byLibrary([]Domain{d}, o, signature, false)
 	var key [32]byte
 	if ParseHex(key[:], c.PrivateKey) {
 		s, err := NewSigner(key)
@@ -321,9 +321,9 @@ func TestHotCounts(t *testing.T) {
 	h := newHotSigners(4, curve.NewChecker(true))
 	stranger := s.Address
 	for i := range 2*hotAfter - 1 {
-		h.recovered(s.Address, key)
+		h.counted(s.Address, key)
 		if stranger[7]++; i%2 == 0 {
-			h.recovered(stranger, key)
+			h.counted(stranger, key)
 		}
 		if hot := h.find(&s.Address) != nil; hot != (i == 2*hotAfter-2) {
 			t.Fatalf("hot %v after %d orders", hot, i+1)
@@ -335,13 +335,13 @@ func TestHotCounts(t *testing.T) {
 	h.building.Lock()
 	busy := other(t)
 	for range 3 * hotAfter {
-		h.recovered(busy.Address, curve.Public(&busy.key))
+		h.counted(busy.Address, curve.Public(&busy.key))
 	}
 	if h.find(&busy.Address) != nil {
 		t.Error("two combs built at a time")
 	}
 	h.building.Unlock()
-	h.recovered(busy.Address, curve.Public(&busy.key))
+	h.counted(busy.Address, curve.Public(&busy.key))
 	if h.find(&busy.Address) == nil {
 		t.Error("no comb after the other was built")
 	}

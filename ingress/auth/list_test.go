@@ -150,7 +150,7 @@ func TestListsHeat(t *testing.T) {
 	v, s := NewVerifier(Domains(ChainTest)), anvil(t)
 	o := sample(s, 2, TypeEOA)
 	signature, id := sign(t, s, o, domainOf(t, 2, false))
-	list := make([]Submission, 20)
+	list := make([]Submission, hotAfter+4)
 	for i := range list {
 		list[i] = Submission{Order: o, Signature: signature}
 	}
@@ -161,7 +161,7 @@ func TestListsHeat(t *testing.T) {
 		}
 	}
 	if v.hot.find(&s.Address) == nil {
-		t.Error("not hot after 20 orders")
+		t.Errorf("not hot after %d orders", len(list))
 	}
 }
 

@@ -163,8 +163,8 @@ func (v *Verifier) Find(separator [32]byte) (int, bool) {
 // error is a *SignatureError.
 //
 // Each domain that Verify tries costs two keccaks and one key recovery, the expensive part. It
-// begins with the domain that this signer matched last, so it usually recovers once. For a hot
-// signer it checks the signature instead, at less than half the price. Nothing here is secret.
+// begins with the domain that this signer matched last, so it usually recovers once. For a signer
+// that it knows it checks the signature instead, at half the price or less. Nothing here is secret.
 func (v *Verifier) Verify(o *Order, signature []byte, negRisk bool) (Verified, error) {
 	if o.Version != 1 && o.Version != 2 {
 		return Verified{}, &SignatureError{Reason: ReasonVersion}
@@ -241,6 +241,11 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 	if at := t.check(); at >= 0 {
 		return t.rows[at].found(t.h.digest, t.o.Signer), at, nil
 	}
+	return t.recovered()
+}
+
+// recovered decides on the loaded signature by recovery alone.
+func (t *trial) recovered() (Verified, int, error) {
 	failure := SignatureError{Reason: ReasonRecover}
 	for i := range t.rows {
 		at := (t.first + i) % len(t.rows)
@@ -248,7 +253,7 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 		t.h.digest = t.h.typed(&r.separator, &t.contents)
 		who, ok := t.h.recover()
 		if ok && who == t.o.Signer {
-			t.v.hot.recovered(who, t.h.key)
+			t.v.hot.counted(who, t.h.key)
 			return r.found(t.h.digest, who), at, nil
 		}
 		if i == 0 {
@@ -264,21 +269,23 @@ func (t *trial) plain(signature []byte) (Verified, int, error) {
 	return Verified{}, 0, &out
 }
 
-// check returns the position of the domain that a hot signer signed for. It returns -1 if the
-// signer is not hot or the signature is another's: then recovery decides.
+// check returns the position of the domain for which the signer that the order names signed it. It
+// returns -1 if that signer signed for none: then recovery decides.
 func (t *trial) check() int {
-	who := t.v.hot.find(&t.o.Signer)
-	if who == nil {
+	guess, ok := t.v.hot.guess(&t.o.Signer, t.h)
+	if !ok {
 		return -1
 	}
-	for i := range t.rows {
+	found := -1
+	for i := 0; i < len(t.rows) && found < 0; i++ {
 		at := (t.first + i) % len(t.rows)
 		t.h.digest = t.h.typed(&t.rows[at].separator, &t.contents)
-		if t.v.hot.signed(who, t.h) {
-			return at
+		if guess.signed(t.h) {
+			found = at
 		}
 	}
-	return -1
+	guess.settle(found >= 0, t.h)
+	return found
 }
 
 // nested verifies a deposit wallet's order, for the domain that the signature names. The order
@@ -309,21 +316,24 @@ func (t *trial) nested(signature []byte) (Verified, int, error) {
 	return r.found(t.h.typed(&r.separator, &t.contents), owner), at, nil
 }
 
-// owner returns who signed the digest of a deposit wallet's order. If the signer of the wallet's
-// last order is hot, it checks that signer first.
+// owner returns who signed the digest of a deposit wallet's order. It checks the signer of the
+// wallet's last order first.
 func (t *trial) owner() (engine.Address, bool) {
 	slot := &t.v.owners[hintSlot(&t.o.Signer)]
 	last := slot.Load()
 	if last != nil {
-		if who := t.v.hot.find(last); who != nil && t.v.hot.signed(who, t.h) {
-			return who.address, true
+		if guess, ok := t.v.hot.guess(last, t.h); ok {
+			signed := guess.signed(t.h)
+			if guess.settle(signed, t.h); signed {
+				return *last, true
+			}
 		}
 	}
 	owner, ok := t.h.recover()
 	if !ok {
 		return owner, false
 	}
-	t.v.hot.recovered(owner, t.h.key)
+	t.v.hot.counted(owner, t.h.key)
 	if last == nil || *last != owner {
 		kept := owner // only what is kept goes to the heap
 		slot.Store(&kept)

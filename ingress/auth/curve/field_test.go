@@ -74,6 +74,13 @@ func TestField(t *testing.T) {
 		var z element
 		z.square(&ex)
 		same("square", &z, new(big.Int).Mul(a, a))
+		z.threeHalves(&ex)
+		z.add(&z, &z)
+		same("threeHalves, twice", &z, new(big.Int).Mul(a, big.NewInt(3)))
+		root := ex.root()
+		if z.square(&root); (z.normal() == ex.normal()) != (big.Jacobi(a, fieldPrime) >= 0) {
+			t.Errorf("root of %x: %x", x, root)
+		}
 		for _, y := range all {
 			b, ey := bigOf(y), element(y)
 			z.mul(&ex, &ey)
@@ -82,6 +89,10 @@ func TestField(t *testing.T) {
 			same("add", &z, new(big.Int).Add(a, b))
 			z.sub(&ex, &ey)
 			same("sub", &z, new(big.Int).Sub(a, b))
+			z.subTwice(&ey, &ex, &ey)
+			same("subTwice", &z, new(big.Int).Neg(new(big.Int).Add(a, b)))
+			z.subTwice(&ex, &ex, &ey)
+			same("subTwice of itself", &z, new(big.Int).Mul(b, big.NewInt(-2)))
 			z = ex
 			z.mul(&z, &z) // in place
 			same("mul in place", &z, new(big.Int).Mul(a, a))

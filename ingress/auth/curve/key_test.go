@@ -346,7 +346,8 @@ func TestCheckAllocates(t *testing.T) {
 	}
 }
 
-// FuzzCheck holds the check by every body against recovery on whatever signature and key.
+// FuzzCheck holds the check by every body, and by traces, against recovery on whatever signature
+// and key.
 func FuzzCheck(f *testing.F) {
 	c := bodies(f)
 	f.Add(make([]byte, 32), make([]byte, 64), []byte{1}, uint8(0))
@@ -359,10 +360,17 @@ func FuzzCheck(f *testing.F) {
 		y.Add(y.Mod(y, new(big.Int).Sub(bigOrder, one)), one)
 		z.Add(z.Mod(z, new(big.Int).Sub(bigOrder, one)), one)
 		s, finite := forge(x, y, z)
+		old := new(Trace)
+		if other, good := forge(big.NewInt(5), big.NewInt(3), z); good {
+			if _, ok := c[0].recovered(old, &other.digest, &other.rs); !ok {
+				t.Fatalf("%x: nobody's", other.rs)
+			}
+			defer func() { s.traces(t, c[0], old, s.key) }()
+		}
 		if bend < 64 {
 			s.rs[bend] ^= 1 << (bend % 8)
 			if !InRange(s.rs[:32]) || !InRange(s.rs[32:64]) {
-				return
+				s.rs[bend] ^= 1 << (bend % 8)
 			}
 		} else if s.holds(t, c) != finite {
 			t.Errorf("%x·G + %x·Q, Q = %x·G: not as made", a, b, d)

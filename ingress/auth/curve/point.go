@@ -47,9 +47,7 @@ func (s *sum) add(p *point) {
 	square.mul(&s.x, &square)
 	t.mul(&s.y, &cube)
 	s.x.square(&dy)
-	s.x.sub(&s.x, &cube)
-	s.x.sub(&s.x, &square)
-	s.x.sub(&s.x, &square)
+	s.x.subTwice(&s.x, &cube, &square)
 	square.sub(&square, &s.x)
 	s.y.mul(&dy, &square)
 	s.y.sub(&s.y, &t)
@@ -58,20 +56,17 @@ func (s *sum) add(p *point) {
 // double adds s, which must be finite, to itself. No point of the curve has y = 0, so the double is
 // finite.
 func (s *sum) double() {
-	var u, v, w, m, t element
-	u.add(&s.y, &s.y)
-	v.square(&u)
-	w.mul(&u, &v)
+	var zero, v, w, m, t element
+	v.square(&s.y)
+	w.mul(&s.y, &v)
 	t.mul(&s.x, &v)
 	s.zz.mul(&s.zz, &v)
 	s.zzz.mul(&s.zzz, &w)
 	m.square(&s.x)
-	v.add(&m, &m)
-	m.add(&m, &v)
-	w.mul(&w, &s.y)
+	m.threeHalves(&m)
+	w.square(&v)
 	s.x.square(&m)
-	s.x.sub(&s.x, &t)
-	s.x.sub(&s.x, &t)
+	s.x.subTwice(&s.x, &zero, &t)
 	t.sub(&t, &s.x)
 	s.y.mul(&m, &t)
 	s.y.sub(&s.y, &w)
