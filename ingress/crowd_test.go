@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -133,6 +134,11 @@ func TestTurnedAwayWithoutTheServer(t *testing.T) {
 		t.Errorf("%v lists are counted", n)
 	}
 	c.write(list[:firstBytes+100])
+	for deadline := time.Now().Add(patience); p.full.Load() != 9; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("half of a list is not refused")
+		}
+	}
 	leave()
 	c.write(list[firstBytes+100:])
 	if got, _ := c.refusedBy(); got != busy {

@@ -278,7 +278,7 @@ func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
 	if !plain || length < n {
 		return false, nil
 	}
-	began := time.Now()
+	began, _ := time.Now(), s.refusePool(s.pool.refuse())
 	for n < length {
 		m, err := c.receive(b[:min(len(b), length-n)])
 		if c.lines.Read(b[:m]); err != nil {
@@ -286,7 +286,6 @@ func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
 		}
 		n += m
 	}
-	_ = s.refusePool(s.pool.refuse())
 	busy, route := s.busy, s.metrics.order
 	if c.secure != nil {
 		busy = s.secureBusy
