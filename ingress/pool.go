@@ -11,10 +11,10 @@ import (
 
 // Bounds of the pool.
 const (
-	poolWork     = 50 * time.Millisecond  // may wait, for each seat
+	poolWork     = 20 * time.Millisecond  // may wait, for each seat
 	poolPatience = time.Second            // of each piece that waits
 	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
-	poolDear     = 2 * time.Millisecond   // it counts as no more: then the whole machine stood still
+	poolDear     = time.Millisecond       // it counts as no more: then the whole machine stood still
 	poolSlots    = 8192                   // of the queue, however cheap the work is
 	poolShare    = 4                      // one wallet may hold this part of the queue
 	readsLast    = 100 * time.Millisecond // after a read there is one seat less
@@ -65,6 +65,7 @@ type spans struct {
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
+	granted  time.Time // when it had its turn: Go's scheduler takes its own time to run it
 	next     *waiter
 	turn     chan error // nil: the seat is yours
 }
@@ -154,7 +155,7 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	}
 	p.fill()
 	if p.running < p.seats() {
-		p.running++
+		p.running, w.granted = p.running+1, time.Now()
 		return nil, nil
 	}
 	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
@@ -240,7 +241,7 @@ func (p *pool) fill() {
 		if w == nil {
 			return
 		}
-		p.running++
+		p.running, w.granted = p.running+1, time.Now()
 		w.turn <- nil
 	}
 }

@@ -87,7 +87,7 @@ func awaitBack(t *testing.T, p *pool) {
 
 // TestPoolSpans: the bounds that a pool has where no test sets others.
 func TestPoolSpans(t *testing.T) {
-	want := spans{work: 50 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond}
+	want := spans{work: 20 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond}
 	if got := newPool(1).spans; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -66,8 +66,9 @@ func (s *seat) refusal() error {
 	return err
 }
 
+// sit begins the time for which the seat is held: nobody else has it from the moment of the grant.
 func (s *seat) sit() {
-	s.since = time.Now()
+	s.since = s.waiter.granted
 	s.held.Store(true)
 }
 
