@@ -110,7 +110,9 @@ func TestTurnedAwayWithoutTheServer(t *testing.T) {
 	leave := crowd(t, p)
 	defer leave()
 	order, list := h.rawOrder("alice buy A 10 @ 0.40"), fullList(h)
-	with := func(line string) string { return strings.Replace(order, "\r\n", "\r\n"+line+"\r\n", 1) }
+	with := func(line string) string {
+		return strings.Replace(order, "\r\n", "\r\n"+line+"\r\n", 1)
+	}
 	busy, first := "", true
 	for _, text := range []string{order, order, list, with("connection: Keep-Alive"), with("Origin: http://a.b"),
 		order + order, order} {

@@ -23,7 +23,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// pay sends a request over each connection in turn, and reports the CPU time of both sides together.
+// pay sends a request over each connection in turn, and reports the CPU time of both sides.
 func pay(b *testing.B, all []net.Conn, request string) {
 	room, text := make([]byte, 4096), []byte(request)
 	began, i := cpuTime(b), 0
@@ -99,8 +99,7 @@ func dialAll(b *testing.B, serve func(net.Listener)) (all []net.Conn) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = ln.Close() })
-	go serve(ln)
+	go serve(ln) // which closes it, or ends with the process
 	for range crowdSize {
 		c, err := net.Dial("tcp4", ln.Addr().String())
 		if err != nil {

@@ -267,8 +267,8 @@ func (c *orderConn) Read(b []byte) (int, error) {
 
 // turnAway answers an order that the queue has no room for, without the HTTP server, for which the
 // connection goes on waiting: beside a flood nothing is done as often, and that server would take
-// most of the time. It reports false if the request in b, of which n bytes are there, is another one,
-// or none whose end is plain. While the node drains, the HTTP server may close what waits.
+// most of the time. It reports false if the request in b, of which n bytes are there, is another
+// one, or none whose end is plain. While the node drains, the HTTP server may close what waits.
 func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
 	s := c.server
 	orders, list := placesOrders(b[:n])
