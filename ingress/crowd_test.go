@@ -100,8 +100,8 @@ func (d *dialed) refusedBy() (text string, server bool) {
 	return render(&r), len(r.Header.Peek("Date")) > 0
 }
 
-// TestTurnedAwayWithoutTheServer: the HTTP server sees no order of a connection in use that the queue
-// has no room for, if the end of the request is plain. The answer is the same, and it is counted.
+// TestTurnedAwayWithoutTheServer: the HTTP server sees no order of a connection in use that the
+// queue has no room for, if the end of the request is plain. The answer is the same, and it is counted.
 // Other requests reach the HTTP server as ever.
 func TestTurnedAwayWithoutTheServer(t *testing.T) {
 	h := newHouse(t, nil)

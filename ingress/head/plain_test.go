@@ -49,7 +49,8 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// FuzzPlain: the HTTP server finds the end of a plain request where Plain does, and Judge serves it.
+// FuzzPlain: the HTTP server finds the end of a plain request where Plain does, and Judge serves
+// the request.
 func FuzzPlain(f *testing.F) {
 	for _, text := range []string{
 		"POST /order HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
