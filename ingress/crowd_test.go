@@ -114,8 +114,8 @@ func TestTurnedAwayWithoutTheServer(t *testing.T) {
 		return strings.Replace(order, "\r\n", "\r\n"+line+"\r\n", 1)
 	}
 	busy, first := "", true
-	for _, text := range []string{order, order, list, with("connection: Keep-Alive"), with("Origin: http://a.b"),
-		order + order, order} {
+	for _, text := range []string{order, order, list, with("connection: Keep-Alive"),
+		with("Origin: http://a.b"), order + order, order} {
 		c.write(text)
 		for at := range strings.Count(text, "POST ") {
 			got, server := c.refusedBy()

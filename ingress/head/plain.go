@@ -33,7 +33,12 @@ func Plain(b []byte) (length int, plain bool) {
 		}
 		switch name, value := line[:colon], line[colon+1:]; len(name) {
 		case len("HOST"):
-			host = host || FoldEqual(name, "HOST")
+			if FoldEqual(name, "HOST") {
+				if host || len(bytes.TrimSpace(value)) == 0 {
+					return 0, false
+				}
+				host = true
+			}
 		case len("CONTENT_LENGTH"):
 			if !FoldEqual(name, "CONTENT_LENGTH") {
 				continue

@@ -19,6 +19,8 @@ func TestPlain(t *testing.T) {
 		good[:len(good)-1]:             0,
 		"POST /order HTTP/1.1\r\n\r\n": 0, // no length
 		"POST /order HTTP/1.1\r\nContent-Length: 0\r\n\r\n":                           0, // no host
+		"POST /order HTTP/1.1\r\nHost: \r\nContent-Length: 0\r\n\r\n":                 0,
+		"POST /order HTTP/1.1\r\nHost: a\r\nhost: a\r\nContent-Length: 0\r\n\r\n":     0,
 		strings.Replace(good, "1.1\r\n", "1.1\n", 1):                                  0,
 		strings.Replace(good, "1.1", "1.0", 1):                                        0,
 		strings.Replace(good, " HTTP", "  HTTP", 1):                                   0,
