@@ -101,8 +101,8 @@ func (d *dialed) refusedBy() (text string, server bool) {
 }
 
 // TestTurnedAwayWithoutTheServer: the HTTP server sees no order of a connection in use that the
-// queue has no room for, if the end of the request is plain. The answer is the same, and it is counted.
-// Other requests reach the HTTP server as ever.
+// queue has no room for, if the end of the request is plain. The answer is the same, and it is
+// counted. Other requests reach the HTTP server as ever.
 func TestTurnedAwayWithoutTheServer(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 1000"})
