@@ -42,9 +42,6 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 	from := s.ClientAddress(ctx)
 	c, ok := ctx.Conn().(*orderConn)
 	known := ok && c.Known()
-	if ok && c.seat.refused != nil {
-		return 0, pass(r, most, c)
-	}
 	room := conn.NewBuffer()
 	for {
 		if len(room.Free()) == 0 {
@@ -77,20 +74,6 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx) (held int, err error) {
 			return held, err
 		}
 	}
-}
-
-// pass reads the rest of a body that nobody wants, so that the connection is at its next request.
-func pass(r *fasthttp.Request, most int, c *orderConn) error {
-	n, err := io.Copy(io.Discard, io.LimitReader(r.BodyStream(), int64(most)+1))
-	length := r.Header.ContentLength()
-	r.SetBodyRaw(nil)
-	switch {
-	case n > int64(most):
-		return fasthttp.ErrBodyTooLarge
-	case err == nil && (int64(length) > n || length == head.Chunked && c.ended):
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // refuseKeys refuses a body. If a key of it stands twice, or is one too many, the answer names the

@@ -100,7 +100,6 @@ func (s *door) rest(ctx *fasthttp.RequestCtx) {
 		ctx.SetUserValue(rested, true)
 		return
 	}
-	c.seat.turned()
 	c.seat.leave()
 	from := s.ClientAddress(ctx)
 	c.Pause(func(gone <-chan struct{}) { s.rests.Rest(from, gone) })

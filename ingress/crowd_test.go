@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // fullList is a signed POST /orders of as many orders as a list may have.
@@ -64,33 +65,8 @@ func TestFullPoolRefusesAList(t *testing.T) {
 	awaitIdle(t, p)
 }
 
-// TestRefusalsAreFewAtATime: who would be turned away waits while others are, and is let in if the
-// queue has room by then.
-func TestRefusalsAreFewAtATime(t *testing.T) {
-	h := newHouse(t, nil)
-	h.run([]string{"fund alice 1000"})
-	p, c := unhurry(h.server.pool), h.dial(t)
-	leave := crowd(t, p)
-	defer leave()
-	for range cap(p.refusals) {
-		p.refusals <- struct{}{}
-	}
-	c.write(h.rawOrder("alice buy A 10 @ 0.40"))
-	time.Sleep(20 * time.Millisecond) // in which it would be refused
-	if n := p.full.Load(); n != 0 {
-		t.Errorf("%d are refused", n)
-	}
-	leave()
-	<-p.refusals
-	c.live()
-	awaitIdle(t, p)
-	if n := len(p.refusals); n != cap(p.refusals)-1 {
-		t.Errorf("%d of %d are turning away", n, cap(p.refusals))
-	}
-}
-
-// TestRefusalEnds: a connection that is turned away lets the next one be, also if its client goes
-// away first, or sends half of the request and waits.
+// TestRefusalEnds: a connection that is turned away holds up no other, also if its client goes away
+// first, or sends half of the request and waits.
 func TestRefusalEnds(t *testing.T) {
 	h := newHouse(t, nil)
 	h.run([]string{"fund alice 1000"})
@@ -112,48 +88,65 @@ func TestRefusalEnds(t *testing.T) {
 	}
 	leave()
 	awaitIdle(t, p)
-	for deadline := time.Now().Add(patience); len(p.refusals) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("somebody is turned away for ever")
-		}
-	}
 }
 
-// TestCrowdOnTheWayOut: an order that waited to be turned away is turned away if the node drains
-// meanwhile, whatever room there is: its client may see that the connection is closed. One that has
-// waited for too long does not wait for others any more.
-func TestCrowdOnTheWayOut(t *testing.T) {
-	p := newPool(1)
-	s, other := newSeat(p), newSeat(p)
+// refusedBy reads a refusal, and reports whether the HTTP server wrote it, which dates all answers.
+func (d *dialed) refusedBy() (text string, server bool) {
+	d.t.Helper()
+	var r fasthttp.Response
+	if err := r.Read(d.reader); err != nil {
+		d.t.Fatal(err)
+	}
+	return render(&r), len(r.Header.Peek("Date")) > 0
+}
+
+// TestTurnedAwayWithoutTheServer: the HTTP server sees no order of a connection in use that the
+// queue has no room for, if the end of the request is plain. The answer is the same, and it is
+// counted. Other requests reach the HTTP server as ever.
+func TestTurnedAwayWithoutTheServer(t *testing.T) {
+	h := newHouse(t, nil)
+	h.run([]string{"fund alice 1000"})
+	p, c := h.server.pool, h.dial(t)
 	leave := crowd(t, p)
 	defer leave()
-	var draining atomic.Bool
-	other.begins([]byte(listStart), &draining)
-	if other.refused != errPoolFull || !other.refusing.Load() {
-		t.Fatalf("%v, turned away: %v", other.refused, other.refusing.Load())
+	order, list := h.rawOrder("alice buy A 10 @ 0.40"), fullList(h)
+	with := func(line string) string {
+		return strings.Replace(order, "\r\n", "\r\n"+line+"\r\n", 1)
 	}
-	p.spans.refusal = time.Millisecond
-	s.begins([]byte("POST /clob/orders HTTP/1.1"), &draining)
-	if s.refused != errPoolFull || s.refusing.Load() {
-		t.Errorf("%v, turned away in turn: %v", s.refused, s.refusing.Load())
+	busy, first := "", true
+	for _, text := range []string{order, order, list, with("connection: Keep-Alive"),
+		with("Origin: http://a.b"), order + order, order} {
+		c.write(text)
+		for at := range strings.Count(text, "POST ") {
+			got, server := c.refusedBy()
+			if first {
+				busy = got
+			}
+			plain := !first && !strings.Contains(text, "Origin") && text != order+order
+			if !strings.HasPrefix(got, "503\n") || got != busy && plain || server == plain {
+				t.Errorf("%.60q, answer %d, by the HTTP server %v: %s", text, at, server, got)
+			}
+			first = false
+		}
 	}
-	s.next(false)
-	p.spans.refusal = time.Hour
-	joined := make(chan struct{})
-	go func() {
-		s.begins([]byte(orderStart), &draining)
-		close(joined)
-	}()
-	time.Sleep(10 * time.Millisecond) // it waits
-	draining.Store(true)
+	if n := p.full.Load(); n != 8 {
+		t.Errorf("%d refusals are counted", n)
+	}
+	if n := counted(t, h.server.metrics.requests.WithLabelValues("post_orders", "503")); n != 1 {
+		t.Errorf("%v lists are counted", n)
+	}
+	c.write(list[:firstBytes+100])
+	for deadline := time.Now().Add(patience); p.full.Load() != 9; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("half of a list is not refused")
+		}
+	}
 	leave()
-	other.release()
-	<-joined
-	if s.refused != errPoolFull {
-		t.Errorf("an order behind its client's back: %v", s.refused)
+	c.write(list[firstBytes+100:])
+	if got, _ := c.refusedBy(); got != busy {
+		t.Error(got)
 	}
-	s.done()
-	if len(p.refusals) != 0 {
-		t.Error("somebody is turned away for ever")
-	}
+	c.write(order)
+	c.live()
+	awaitIdle(t, p)
 }

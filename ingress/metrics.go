@@ -18,6 +18,8 @@ type metrics struct {
 	limited  *prometheus.CounterVec
 	sizes    prometheus.Histogram
 	together prometheus.Histogram
+	order    *routeMetrics // of POST /order
+	list     *routeMetrics // of POST /orders
 	pool     []prometheus.Collector
 }
 
@@ -46,6 +48,7 @@ func newMetrics(p *pool) *metrics {
 			Help: "Writes refused because the ring or the verification queue was full.",
 		}),
 	}
+	m.order, m.list = m.route("post_order"), m.route("post_orders")
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "clobd_http_panics_total",
 		Help: "Requests that made their handler panic: a bug. The log has each by its id.",

@@ -198,7 +198,7 @@ func connOver(t *testing.T, near net.Conn, p *pool) *orderConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &orderConn{Conn: c, seat: newSeat(p), draining: new(atomic.Bool),
+	return &orderConn{Conn: c, seat: newSeat(p), server: new(Server),
 		lines: conn.NewLineWatch()}
 }
 
@@ -273,7 +273,7 @@ func TestLeavingNodeTakesNoPlaceEarly(t *testing.T) {
 	c := connOver(t, near, p)
 	c.seat.early = true
 	for _, draining := range []bool{false, true} {
-		c.draining.Store(draining)
+		c.server.draining.Store(draining)
 		go func() { _, _ = io.WriteString(far, orderStart) }()
 		if _, err := c.Read(make([]byte, 64)); err != nil || (runningNow(p) == 0) != draining {
 			t.Errorf("draining %v: %d run, %v", draining, runningNow(p), err)

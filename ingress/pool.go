@@ -11,11 +11,10 @@ import (
 
 // Bounds of the pool.
 const (
-	poolWork     = 50 * time.Millisecond  // may wait, for each seat
+	poolWork     = 20 * time.Millisecond  // may wait, for each seat
 	poolPatience = time.Second            // of each piece that waits
-	poolRefusal  = 250 * time.Millisecond // until an order is turned away beside others
 	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
-	poolDear     = 2 * time.Millisecond   // it counts as no more: then the whole machine stood still
+	poolDear     = time.Millisecond       // it counts as no more: then the whole machine stood still
 	poolSlots    = 8192                   // of the queue, however cheap the work is
 	poolShare    = 4                      // one wallet may hold this part of the queue
 	readsLast    = 100 * time.Millisecond // after a read there is one seat less
@@ -40,10 +39,8 @@ type pool struct {
 	workers int
 	spans   spans
 	began   time.Time
-	// refusals has room for those who turn orders away.
-	refusals chan struct{}
-	read     atomic.Int64 // when somebody read last, after began
-	cost     atomic.Int64 // ns, moving average
+	read    atomic.Int64 // when somebody read last, after began
+	cost    atomic.Int64 // ns, moving average
 
 	ran, waited, full, expired atomic.Uint64
 
@@ -61,7 +58,6 @@ type spans struct {
 	work     time.Duration // that may wait, for one seat
 	patience time.Duration // of each piece that waits
 	reads    time.Duration // after a read, with one seat less
-	refusal  time.Duration // until an order is turned away beside others
 }
 
 // waiter is a goroutine that waits for a seat. Once the goroutine has its turn, or the error that
@@ -69,6 +65,7 @@ type spans struct {
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
+	granted  time.Time // when it had its turn: Go's scheduler takes its own time to run it
 	next     *waiter
 	turn     chan error // nil: the seat is yours
 }
@@ -98,9 +95,7 @@ func (q *queue) pop() *waiter {
 
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
-		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast,
-			refusal: poolRefusal},
-		refusals: make(chan struct{}, max(workers/2, 1))}
+		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
 	p.cost.Store(int64(poolGuess))
 	p.read.Store(-int64(p.spans.reads))
 	return p
@@ -160,7 +155,7 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	}
 	p.fill()
 	if p.running < p.seats() {
-		p.running++
+		p.running, w.granted = p.running+1, time.Now()
 		return nil, nil
 	}
 	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
@@ -188,24 +183,6 @@ func (p *pool) crowded(wallet engine.Address, proven bool) bool {
 		limit += limit / poolShare
 	}
 	return p.waiting >= limit && !p.closed
-}
-
-// awaitRefusal waits until few others turn orders away, or for a while, and reports whether the
-// caller has a place in refusals, which it gives back.
-func (p *pool) awaitRefusal() bool {
-	select {
-	case p.refusals <- struct{}{}:
-		return true
-	default:
-	}
-	t := time.NewTimer(p.spans.refusal)
-	defer t.Stop()
-	select {
-	case p.refusals <- struct{}{}:
-		return true
-	case <-t.C:
-		return false
-	}
 }
 
 // refuse is how work is refused that crowded keeps out.
@@ -264,7 +241,7 @@ func (p *pool) fill() {
 		if w == nil {
 			return
 		}
-		p.running++
+		p.running, w.granted = p.running+1, time.Now()
 		w.turn <- nil
 	}
 }

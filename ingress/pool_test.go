@@ -12,8 +12,7 @@ import (
 // unhurry has p keep for an hour what it keeps for a moment: who waits in it, and that somebody has
 // read; and it has room for all who wait, however long the machine takes for what one of them does.
 func unhurry(p *pool) *pool {
-	p.spans = spans{work: time.Hour, patience: time.Hour, reads: time.Hour,
-		refusal: time.Hour}
+	p.spans = spans{work: time.Hour, patience: time.Hour, reads: time.Hour}
 	p.read.Store(-int64(p.spans.reads))
 	return p
 }
@@ -88,8 +87,7 @@ func awaitBack(t *testing.T, p *pool) {
 
 // TestPoolSpans: the bounds that a pool has where no test sets others.
 func TestPoolSpans(t *testing.T) {
-	want := spans{work: 50 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond,
-		refusal: 250 * time.Millisecond}
+	want := spans{work: 20 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond}
 	if got := newPool(1).spans; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -13,6 +13,7 @@ import (
 	"clobd/api/wire/live"
 	"clobd/engine"
 	"clobd/ingress/conn"
+	"clobd/ingress/head"
 )
 
 // seat is a connection's place in the pool. An order holds it while its goroutine works: from its
@@ -23,13 +24,11 @@ import (
 //
 // All but release belong to the connection's goroutine.
 type seat struct {
-	held atomic.Bool // release may come from whoever closes the connection
-	// refusing: the order that has begun is being turned away.
-	refusing atomic.Bool
-	worked   time.Duration
-	pool     *pool
-	since    time.Time
-	waiter   *waiter
+	held   atomic.Bool // release may come from whoever closes the connection
+	worked time.Duration
+	pool   *pool
+	since  time.Time
+	waiter *waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
 	proven bool // an order with a good signature has come over the connection
@@ -67,8 +66,9 @@ func (s *seat) refusal() error {
 	return err
 }
 
+// sit begins the time for which the seat is held: nobody else has it from the moment of the grant.
 func (s *seat) sit() {
-	s.since = time.Now()
+	s.since = s.waiter.granted
 	s.held.Store(true)
 }
 
@@ -94,7 +94,6 @@ func (s *seat) back() {
 
 // done gives the seat back after the answer, or when there will be none.
 func (s *seat) done() {
-	s.turned()
 	s.leave()
 	if s.worked != 0 {
 		s.pool.ranFor(s.worked)
@@ -103,7 +102,6 @@ func (s *seat) done() {
 }
 
 func (s *seat) release() {
-	s.turned()
 	if s.held.Swap(false) {
 		s.pool.leave()
 	}
@@ -119,23 +117,15 @@ const (
 
 // begins takes a seat for bytes that seem to be an order before they are parsed: an order that
 // waits has then cost one read of its socket. The share of the queue is that of the order before.
-// Orders that the queue has no room for are turned away by few goroutines at a time, because even
-// that is work, and the others keep Go's scheduler from those who have a seat.
-func (s *seat) begins(b []byte, draining *atomic.Bool) {
+// What the queue has no room for is refused now.
+func (s *seat) begins(b []byte) {
 	s.fresh = false
-	if !placesOrders(b) {
+	if orders, _ := placesOrders(b); !orders {
 		return
 	}
 	if s.crowded() {
-		if s.refusing.Store(s.pool.awaitRefusal()); draining.Load() || s.crowded() {
-			// While the node drains, its HTTP server may have closed the connection meanwhile: an order
-			// must not enter behind its client's back.
-			s.fresh, s.refused = true, s.pool.refuse()
-			return
-		}
-		s.turned()
-	}
-	if s.early && bytes.HasPrefix(b, []byte(orderStart)) {
+		s.fresh, s.refused = true, s.pool.refuse()
+	} else if s.early && bytes.HasPrefix(b, []byte(orderStart)) {
 		s.fresh, s.refused = true, nil
 		s.refused = s.take(s.payer)
 	}
@@ -149,22 +139,15 @@ func (s *seat) crowded() bool {
 	return s.pool.crowded(engine.Address{}, s.proven) // nobody knows yet whose order it is
 }
 
-// placesOrders reports whether bytes seem to begin a request that places orders.
-func placesOrders(b []byte) bool {
-	for _, start := range [...]string{orderStart, listStart, "POST /clob" + orderPath + " ",
+// placesOrders reports whether bytes seem to begin a request that places orders, or a list of them.
+func placesOrders(b []byte) (orders, list bool) {
+	for i, start := range [...]string{orderStart, "POST /clob" + orderPath + " ", listStart,
 		"POST /clob" + listPath + " "} {
 		if bytes.HasPrefix(b, []byte(start)) {
-			return true
+			return true, i > 1
 		}
 	}
-	return false
-}
-
-// turned lets another goroutine turn its order away.
-func (s *seat) turned() {
-	if s.refusing.Load() && s.refusing.Swap(false) {
-		<-s.pool.refusals
-	}
+	return false, false
 }
 
 // next gives up the seat, or its refusal, unless the request that is handled now took it. The order
@@ -205,7 +188,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), draining: &l.server.draining,
+	oc := &orderConn{Conn: c, seat: newSeat(l.server.pool), server: l.server,
 		lines: conn.NewLineWatch()}
 	oc.seat.direct, oc.answer.Budget = c.Direct, l.server.answers
 	if socket, ok := c.Conn.(interface{ SetWriteBuffer(n int) error }); ok {
@@ -225,7 +208,7 @@ type orderConn struct {
 	answer   conn.Held   // the large one that its client has not read yet
 	secure   *secure     // nil: in the clear
 	leaving  atomic.Bool // what is written now is a farewell
-	draining *atomic.Bool
+	server   *Server
 	ended    bool       // the client sends no more
 	detached bool       // the HTTP server reads it no more
 	line     *live.Line // of a socket: its writes do not wait
@@ -259,18 +242,65 @@ func (c *orderConn) Read(b []byte) (int, error) {
 	if c.detached {
 		return 0, io.EOF
 	}
-	c.seat.done()
-	begins := c.lines.Begins() // bytes in the middle of another request are no order
-	n, err := c.receive(b)
-	c.lines.Read(b[:n])
-	c.ended = err == io.EOF
-	if c.seat.early && c.draining.Load() {
-		c.seat.early = false
+	for {
+		c.seat.done()
+		waits, begins := c.lines.Waits(), c.lines.Begins()
+		n, err := c.receive(b)
+		c.lines.Read(b[:n])
+		c.ended = err == io.EOF
+		if c.seat.early && c.server.draining.Load() {
+			c.seat.early = false
+		}
+		if waits && err == nil {
+			if away, err := c.turnAway(b, n); err != nil {
+				return 0, err
+			} else if away {
+				continue
+			}
+		}
+		if begins { // bytes in the middle of another request are no order
+			c.seat.begins(b[:n])
+		}
+		return n, err
 	}
-	if begins {
-		c.seat.begins(b[:n], c.draining)
+}
+
+// turnAway answers an order that the queue has no room for, without the HTTP server, for which the
+// connection goes on waiting: beside a flood nothing is done as often, and that server would take
+// most of the time. It reports false if the request in b, of which n bytes are there, is another
+// one, or none whose end is plain. While the node drains, the HTTP server may close what waits.
+func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
+	s := c.server
+	orders, list := placesOrders(b[:n])
+	if !orders || c.lines.Bare || s.draining.Load() || !s.ready.Load() || !c.seat.crowded() {
+		return false, nil
 	}
-	return n, err
+	length, plain := head.Plain(b[:n])
+	if !plain || length < n {
+		return false, nil
+	}
+	began, _ := time.Now(), s.refusePool(s.pool.refuse())
+	for n < length {
+		m, err := c.receive(b[:min(len(b), length-n)])
+		if c.lines.Read(b[:m]); err != nil {
+			return false, err
+		}
+		n += m
+	}
+	busy, route := s.busy, s.metrics.order
+	if c.secure != nil {
+		busy = s.secureBusy
+	}
+	if list {
+		route = s.metrics.list
+	}
+	if _, err = c.Write(busy); err != nil {
+		return false, err
+	}
+	route.note(refuseBusy.Status, time.Since(began))
+	c.lines.Answered()
+	c.Idle()
+	return true, nil
 }
 
 // Write writes an answer.
@@ -284,7 +314,7 @@ func (c *orderConn) Write(b []byte) (int, error) {
 // send gives the seat back once b is written, or the client must read before more can be written.
 func (c *orderConn) send(b []byte) (int, error) {
 	n := c.Conn.WriteNow(b)
-	if c.seat.held.Load() || c.seat.refusing.Load() {
+	if c.seat.held.Load() {
 		c.seat.done()
 	}
 	if n == len(b) {

@@ -112,12 +112,18 @@ var (
 	noSniffValue = []byte("nosniff")
 )
 
+const (
+	strictAge   = "max-age=31536000"
+	strictLine  = fasthttp.HeaderStrictTransportSecurity + ": " + strictAge + "\r\n"
+	noSniffLine = fasthttp.HeaderXContentTypeOptions + ": nosniff\r\n"
+)
+
 // harden writes them.
 func harden(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.SetCanonical(noSniff, noSniffValue)
 	if c, ok := ctx.Conn().(*orderConn); ok && c.secure != nil {
-		h.Set(fasthttp.HeaderStrictTransportSecurity, "max-age=31536000")
+		h.Set(fasthttp.HeaderStrictTransportSecurity, strictAge)
 	}
 	if path := ctx.Path(); len(path) > 5 && (string(path[:6]) == "/auth/" ||
 		len(path) > 10 && string(path[:11]) == "/clob/auth/") {

@@ -57,6 +57,8 @@ type Server struct {
 	routes     *router.Router
 	elsewhere  fasthttp.RequestHandler // of paths that the table does not hold
 	version    []byte                  // of the node, for every answer
+	busy       []byte                  // the answer to an order that the queue has no room for
+	secureBusy []byte                  // the same over TLS
 	unreadable *routeMetrics           // of bytes that were no request
 	panicked   *routeMetrics           // of requests whose handler panicked
 	stacks     atomic.Int64            // panics whose stacks may be in the log
@@ -98,10 +100,12 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.busy = conn.Answer(refuseBusy, o.Version, noSniffLine)
+	s.secureBusy = conn.Answer(refuseBusy, o.Version, noSniffLine+strictLine)
 	s.turnstile = conn.NewTurnstile(conn.Options{Most: o.Concurrency,
 		MostPerAddress: o.ConnsPerAddress, Sockets: o.Sockets, SocketsPerAddress: o.SocketsPerAddress,
 		Proxies: o.TrustedProxies, Version: o.Version, Log: o.Log,
-		Headers: "X-Content-Type-Options: nosniff\r\n" + o.Origins.Lines(), Secure: o.TLS != nil,
+		Headers: noSniffLine + o.Origins.Lines(), Secure: o.TLS != nil,
 		Refused: func(status int) {
 			d.metrics.requests.WithLabelValues("connect", strconv.Itoa(status)).Inc()
 		}})

@@ -31,6 +31,9 @@ func (w *LineWatch) Begun() {
 // not known.
 func (w *LineWatch) Begins() bool { return w.begins }
 
+// Waits reports whether all that came before was answered, and nothing has come since.
+func (w *LineWatch) Waits() bool { return w.waits }
+
 // Read looks at the bytes that came.
 func (w *LineWatch) Read(b []byte) {
 	if len(b) == 0 {

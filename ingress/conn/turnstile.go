@@ -375,13 +375,18 @@ func (t *Turnstile) turnAway(admitted *Conn, r *wire.Refusal) {
 		_ = c.Close()
 		return
 	}
+	_ = c.SetWriteDeadline(time.Now().Add(t.Timeouts.Refusal))
+	_, _ = c.Write(Answer(r, t.options.Version, "Connection: close\r\n"+t.options.Headers))
+	_ = c.Close() // a client that hung up needs no answer
+}
+
+// Answer is a refusal that is sent without the HTTP server: all bytes of it, with further lines of
+// the head.
+func Answer(r *wire.Refusal, version, lines string) []byte {
 	body := r.Append(make([]byte, 0, 128))
 	head := "HTTP/1.1 " + strconv.Itoa(r.Status) + " " + http.StatusText(r.Status) +
-		"\r\nConnection: close\r\nRetry-After: " + wire.RetrySeconds +
-		"\r\nX-Node-Version: " + t.options.Version + "\r\n" + t.options.Headers +
+		"\r\nRetry-After: " + wire.RetrySeconds + "\r\nX-Node-Version: " + version + "\r\n" + lines +
 		"Content-Type: " + wire.JSON +
 		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
-	_ = c.SetWriteDeadline(time.Now().Add(t.Timeouts.Refusal))
-	_, _ = c.Write(append([]byte(head), body...)) // a client that hung up needs no answer
-	_ = c.Close()
+	return append([]byte(head), body...)
 }
