@@ -151,8 +151,8 @@ func (t *text) note(words map[string]bool, d ast.Node, imports map[string]string
 			words[sized] = words[sized] || strings.Contains(n.Value, "test.short")
 		case *ast.SelectorExpr:
 			of, _ := n.X.(*ast.Ident)
+			words[method+n.Sel.Name] = true // a variable may hide the import
 			if of == nil || imports[of.Name] == "" {
-				words[method+n.Sel.Name] = true
 				ast.Inspect(n.X, visit)
 			} else {
 				words[sized] = words[sized] || t.isSized(imports[of.Name], n.Sel.Name)

@@ -28,6 +28,7 @@ func TestMain(m *testing.M)     {}
 		"p/b_test.go": {Data: []byte(head + `
 import ("clobd/q"; "clobd/r"; "pgregory.net/rapid"; "github.com/valyala/fasthttp")
 func TestOthers(t *testing.T)   { q.Run(t) }
+func TestHidden(t *testing.T)   { r := new(T); r.near(t) }
 func TestSilent(t *testing.T)   { r.Run(t) }
 func TestRapid(t *testing.T)    { rapid.Check(t) }
 func help()                { fasthttp.Get() }
