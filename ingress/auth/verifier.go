@@ -117,8 +117,8 @@ func NewVerifier(domains []Domain) *Verifier {
 // Lanes reports whether v uses the widest registers of the processor.
 func (v *Verifier) Lanes() bool { return v.lanes }
 
-// Body names the code that checks the signatures of known signers, why not the fastest if another
-// does, and the code that recovers the keys of strangers.
+// Body names the code that checks signatures, why not the fastest if another does, and the code
+// that recovers the key where the first one does not confirm who is said to have signed.
 func (v *Verifier) Body() string {
 	body := "lanes of AVX-512"
 	switch {
@@ -128,7 +128,7 @@ func (v *Verifier) Body() string {
 	default:
 		body = "Go (no lanes: " + lanes.Lack + ")"
 	}
-	return body + ", strangers' keys are recovered by " + curve.Recovery
+	return body + ", what it does not confirm is recovered by " + curve.Recovery
 }
 
 // WithoutLanes makes v do without the widest registers of the processor, for one that is not
