@@ -279,15 +279,15 @@ func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
 	if !plain || length < n {
 		return false, nil
 	}
-	began, _ := time.Now(), s.refusePool(s.pool.refuse())
+	_ = s.refusePool(s.pool.refuse())
 	for n < length {
 		m, err := c.receive(b[:min(len(b), length-n)])
-		if c.lines.Read(b[:m]); err != nil {
+		c.lines.Read(b[:m])
+		if n += m; err != nil && n < length {
 			return false, err
 		}
-		n += m
 	}
-	busy, route := s.busy, s.metrics.order
+	busy, route, began := s.busy, s.metrics.order, time.Now()
 	if c.secure != nil {
 		busy = s.secureBusy
 	}

@@ -35,7 +35,7 @@
 // The first order of a signer leaves a curve.Trace, by which the next ones are checked in half the
 // time of a recovery; see newcomers.go. With order 32 the signer becomes hot: the node prepares the
 // key (a curve.Key) and checks in two fifths of the time or less. If a check does not accept,
-// recovery decides. At most 256 signers are hot, in 37 MiB, beside 1,024 traces, in 4.5 MiB; see
+// recovery decides. At most 256 signers are hot, in 37 MiB, beside 1,024 traces, in 4.8 MiB; see
 // hot.go. The orders of a list are hashed and checked side by side; see list.go.
 //
 // Contract: any number of goroutines may use a Keyring, a Verifier or a Signer. A verification

@@ -9,7 +9,7 @@ import (
 )
 
 // newcomerSlots is how many signers that are not hot yet are remembered: traces of 1,024 signers
-// are 4.5 MiB, and no stranger makes more of them.
+// are 4.8 MiB, and no stranger makes more of them.
 const newcomerSlots = 1 << 10
 
 // newcomer is a signer of whom one order was recovered. Nobody waits for the lock.

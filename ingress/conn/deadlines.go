@@ -33,7 +33,7 @@ func (c *Conn) Begins() {
 
 // Idle notes that a request was answered and no byte of the next one is there.
 func (c *Conn) Idle() {
-	c.idle = true
+	c.idle, c.answer = true, 0
 	c.waits.Store(time.Now().UnixNano())
 }
 

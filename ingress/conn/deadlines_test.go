@@ -155,4 +155,12 @@ func TestWriteDeadlines(t *testing.T) {
 		w.Begins()
 		writes(w, 48, false)
 	})
+	inTime(t, func(w *waiting) { // answers without the HTTP server, which says when a request begins
+		takes(w, 7)
+		writes(w, 7, true)
+		w.Idle()
+		time.Sleep(3 * time.Second)
+		takes(w, 17)
+		writes(w, 17, true)
+	})
 }

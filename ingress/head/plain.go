@@ -34,7 +34,7 @@ func Plain(b []byte) (length int, plain bool) {
 		switch name, value := line[:colon], line[colon+1:]; len(name) {
 		case len("HOST"):
 			if FoldEqual(name, "HOST") {
-				if host || len(bytes.TrimSpace(value)) == 0 {
+				if host || len(bytes.Trim(value, blank)) == 0 {
 					return 0, false
 				}
 				host = true
@@ -43,13 +43,13 @@ func Plain(b []byte) (length int, plain bool) {
 			if !FoldEqual(name, "CONTENT_LENGTH") {
 				continue
 			}
-			n, err := strconv.ParseUint(wire.Text(bytes.TrimSpace(value)), 10, 31)
+			n, err := strconv.ParseUint(wire.Text(bytes.Trim(value, blank)), 10, 31)
 			if err != nil || body >= 0 || bytes.IndexByte(name, '_') >= 0 {
 				return 0, false
 			}
 			body = int(n)
 		case len("CONNECTION"):
-			if FoldEqual(name, "CONNECTION") && !bytes.EqualFold(bytes.TrimSpace(value), keepAlive) {
+			if FoldEqual(name, "CONNECTION") && !bytes.EqualFold(bytes.Trim(value, blank), keepAlive) {
 				return 0, false
 			}
 		case len("ORIGIN"): // as long as EXPECT
@@ -70,6 +70,8 @@ func Plain(b []byte) (length int, plain bool) {
 	plain = host && 0 <= body && body <= BodyBytes && bytes.Count(head, crlf[:1]) == lines
 	return end + len(emptyLine) + body, plain
 }
+
+const blank = " \t\r\n" // around a value; the end of its line is a part of it here
 
 var (
 	emptyLine = []byte("\r\n\r\n")

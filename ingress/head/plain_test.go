@@ -44,6 +44,9 @@ func TestPlain(t *testing.T) {
 		strings.Replace(good, ": 2", ": 99999", 1):                                    0,
 		strings.Replace(good, ": 2", ": 2, 2", 1):                                     0,
 		strings.Replace(good, ": 2", ": ", 1):                                         0,
+		strings.Replace(good, ": 2", ": \v2", 1):                                      0,
+		strings.Replace(good, ": 2", ": 2\f", 1):                                      0,
+		strings.Replace(good, ": 2", ": \u00a02", 1):                                  0,
 	} {
 		if got, plain := Plain([]byte(text)); plain != (want > 0) || plain && got != want {
 			t.Errorf("%q: %d, %v, want %d", text, got, plain, want)

@@ -16,7 +16,7 @@ const (
 // again, and this time nobody has to compute them.
 //
 // One goroutine at a time may change a Trace, by Read or Key, and then nobody reads it. A Trace
-// fills 4.4 KiB and holds no pointers.
+// fills 4.3 KiB and holds no pointers.
 type Trace struct {
 	a, b    scalar
 	inverse scalar // 1/r
@@ -127,7 +127,7 @@ func (s *sum) times(k *scalar, t *Trace) {
 	}
 }
 
-// fill computes the points of t from R. It doubles R 112 times. Each part's point and its double
+// fill computes the points of t from R. It doubles R 113 times. Each part's point and its double
 // have the same z after the doubling, so that one can be added to the other at seven products; the
 // sum and the double have the same z again.
 func (t *Trace) fill(r *point) {
