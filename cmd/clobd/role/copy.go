@@ -251,7 +251,10 @@ func (s *helpers) room(m *copies.Manifest) error {
 func askCopy(conn net.Conn, q *copies.Question, limit time.Duration) (*copies.Answer, error) {
 	var a healAnswer
 	err := errors.Join(conn.SetDeadline(time.Now().Add(limit)),
-		papers.Say(conn, &healQuestion{Copy: q}), papers.Listen(conn, &a, longestSupply))
+		papers.Say(conn, &healQuestion{Copy: q}))
+	if err == nil {
+		err = papers.Listen(conn, &a, longestSupply)
+	}
 	switch c := a.Copy; {
 	case err != nil:
 		return nil, err

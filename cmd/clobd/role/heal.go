@@ -276,8 +276,10 @@ const (
 
 // exchange sends one question to the leader and returns its answer.
 func (s *helpers) exchange(conn net.Conn, q healQuestion) (a healAnswer, err error) {
-	err = errors.Join(conn.SetDeadline(time.Now().Add(supplyTime)), papers.Say(conn, &q),
-		papers.Listen(conn, &a, longestSupply))
+	err = errors.Join(conn.SetDeadline(time.Now().Add(supplyTime)), papers.Say(conn, &q))
+	if err == nil {
+		err = papers.Listen(conn, &a, longestSupply)
+	}
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
@@ -292,8 +294,10 @@ func (s *helpers) open(id uint64) (net.Conn, error) {
 	}
 	var w welcome
 	err = errors.Join(conn.SetDeadline(time.Now().Add(greetTime)),
-		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings(), Knows: known()}),
-		papers.Listen(conn, &w, longestHello))
+		papers.Say(conn, &hello{Heals: true, Settings: s.Cluster.Settings(), Knows: known()}))
+	if err == nil {
+		err = papers.Listen(conn, &w, longestHello)
+	}
 	if err == nil && w.Refused != "" {
 		err = errors.New(w.Refused)
 	}

@@ -83,13 +83,13 @@ func TestClusterRepeats(t *testing.T) {
 }
 
 // TestClusterSabotage: each mistake that can be built in is found by a seed that is known to find
-// it, or by one of many if the program has changed what happens in a run. Its size counts those. In
-// a short run they are few, and must find what every seed does; the full size requires one of all.
+// it. The full size looks for another seed if the program has changed what happens in a run; its
+// size says among how many.
 func TestClusterSabotage(t *testing.T) {
 	known := map[string]uint64{EarlyCommit: 8, EarlyAnswer: 16, UnsyncedVote: 360,
-		ForgottenVote: 344, KeptTail: 0, LostAck: 0, TwiceTaken: 4, OwnClock: 6, EarlyRead: 6,
+		ForgottenVote: 344, KeptTail: 0, LostAck: 0, TwiceTaken: 4, OwnClock: 0, EarlyRead: 6,
 		OldDisk: 0, Impostor: 0, StaleCancel: 39, BlindHeal: 252, ForgetfulHeal: 0}
-	further, easy := setting.Size(t, 500, 3), []string{EarlyCommit, EarlyAnswer, TwiceTaken}
+	further := setting.Size(t, 500, 0)
 	for _, sabotage := range ClusterSabotages() {
 		seeds := []uint64{known[sabotage]}
 		for seed := range uint64(further) {
@@ -104,11 +104,9 @@ func TestClusterSabotage(t *testing.T) {
 				break
 			}
 		}
-		switch {
-		case !found && testing.Short() && !slices.Contains(easy, sabotage):
-			t.Logf("%s is found by none of a few seeds: the full size looks for one", sabotage)
-		case !found:
-			t.Errorf("%s is not found in %d seeds", sabotage, further)
+		if !found {
+			t.Errorf("%s is not found by seed %d, nor by %d others: the full size looks for one",
+				sabotage, known[sabotage], further)
 		}
 	}
 	if _, err := RunCluster(ClusterOptions{Sabotage: "all"}); err == nil {
