@@ -3,7 +3,9 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +56,12 @@ func hearUser(t *testing.T, to [3]string, until string) (all []event) {
 	return c.until(t, until)
 }
 
-// userSocket is an open user channel.
-type userSocket struct{ *websocket.Conn }
+// userSocket is an open user channel. With texts, a goroutine reads the channel, and texts has what
+// came; without, the test itself reads.
+type userSocket struct {
+	*websocket.Conn
+	texts chan []byte
+}
 
 func openUser(t *testing.T, url, name, wish string) *userSocket {
 	t.Helper()
@@ -68,14 +74,50 @@ func openUser(t *testing.T, url, name, wish string) *userSocket {
 	if err := c.WriteMessage(websocket.TextMessage, []byte(wish)); err != nil {
 		t.Fatal(err)
 	}
-	return &userSocket{c}
+	return &userSocket{Conn: c}
+}
+
+// follow reads the channel from now on, so that the node gets signs of life, and waits for nothing,
+// while the test is busy elsewhere.
+func (c *userSocket) follow(t *testing.T) {
+	c.texts = make(chan []byte, 1<<14) // more messages than any test has
+	go func() {
+		defer close(c.texts)
+		for {
+			_, text, err := c.ReadMessage()
+			if err != nil {
+				if t.Context().Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+			c.texts <- text
+		}
+	}()
+}
+
+// read returns the next text.
+func (c *userSocket) read() ([]byte, error) {
+	if c.texts == nil {
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_, text, err := c.ReadMessage()
+		return text, err
+	}
+	select {
+	case text, open := <-c.texts:
+		if !open {
+			return nil, io.ErrUnexpectedEOF
+		}
+		return text, nil
+	case <-time.After(20 * time.Second):
+		return nil, os.ErrDeadlineExceeded
+	}
 }
 
 func (c *userSocket) until(t *testing.T, word string) (all []event) {
 	t.Helper()
 	for {
-		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-		_, text, err := c.ReadMessage()
+		text, err := c.read()
 		if err != nil {
 			t.Fatalf("after %d messages: %v", len(all), err)
 		}
@@ -131,6 +173,7 @@ func TestUserChannel(t *testing.T) {
 			t.Fatal(err)
 		}
 		documented(t, asyncapi.Check("/ws/user", beat))
+		live[name].follow(t)
 	}
 	r.stirred(600)
 	var many []engine.Command
@@ -194,8 +237,7 @@ func TestUserErrors(t *testing.T) {
 // next reads the next message.
 func (c *userSocket) next(t *testing.T) (e event) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	_, text, err := c.ReadMessage()
+	text, err := c.read()
 	if err == nil {
 		documented(t, asyncapi.Check("/ws/user", text))
 		err = json.Unmarshal(text, &e)
