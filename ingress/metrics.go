@@ -64,13 +64,13 @@ func newMetrics(p *pool) *metrics {
 	}
 	gauge("queue", "Orders and signatures that wait for a place.",
 		func() float64 { return float64(p.queued()) })
-	gauge("queue_limit", "Orders and signatures that may wait at the present cost of one.",
+	gauge("queue_limit", "Orders and signatures that may wait at the present pace.",
 		func() float64 { return float64(p.capacity()) })
 	gauge("places", "Places there are now: one less while somebody reads.",
 		func() float64 { return float64(p.seats()) })
-	gauge("cost_seconds", "Moving average of the time that one holds its place.",
-		func() float64 { return time.Duration(p.cost.Load()).Seconds() })
-	count("total", "Orders and signatures worked on.", p.ran.Load)
+	gauge("turn_seconds", "Moving average of the time from turn to turn while some wait.",
+		func() float64 { return time.Duration(p.gap.Load()).Seconds() })
+	count("total", "Orders and signatures that got a place.", p.ran.Load)
 	count("waited_total", "Orders and signatures that had to wait for a place.", p.waited.Load)
 	count("full_total", "Orders and signatures refused because the queue was full.", p.full.Load)
 	count("expired_total", "Orders and signatures refused because they had waited too long.", p.expired.Load)

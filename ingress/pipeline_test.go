@@ -106,9 +106,11 @@ func TestPipelinedOrdersTakeTurns(t *testing.T) {
 	defer release()
 	waits := line{t: t}
 	waits.queue(p, 9, func() { looked <- "somebody else" })
+	p.back(newWaiter()) // the place that only answers have
 	unlock()
 	awaitBack(t, p)
 	release()
+	p.leave()
 	waits.joined.Wait()
 	if got := <-looked; got != "somebody else" {
 		t.Errorf("%s was next", got)

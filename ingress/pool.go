@@ -7,15 +7,19 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/ingress/limits"
 )
 
 // Bounds of the pool.
 const (
-	poolWork     = 20 * time.Millisecond  // may wait, for each seat
+	poolBurst    = 25 * time.Millisecond  // until its turn, of the last piece that may wait
+	poolWait     = 5 * time.Millisecond   // the same soon after a refusal
+	floodLasts   = 100 * time.Millisecond // after a refusal
+	poolFew      = 64                     // callers may all wait if there are no more
+	poolGuess    = 100 * time.Microsecond // of a seat's work, until turns were measured
+	gapsKept     = 64                     // turns that the measure covers, roughly
 	poolPatience = time.Second            // of each piece that waits
-	poolGuess    = 100 * time.Microsecond // what a piece costs, until some were measured
-	poolDear     = time.Millisecond       // it counts as no more: then the whole machine stood still
-	poolSlots    = 8192                   // of the queue, however cheap the work is
+	poolSlots    = 8192                   // of the queue, however short the gaps are
 	poolShare    = 4                      // one wallet may hold this part of the queue
 	readsLast    = 100 * time.Millisecond // after a read there is one seat less
 )
@@ -29,7 +33,12 @@ var (
 
 // pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
 // all orders ran at once, a read would wait for all of them. Orders that wait for a seat are
-// parked. Answers go before new work: they end work that was let in.
+// parked. Answers go before new work, and one of them need not wait for a seat: they end work that
+// was let in.
+//
+// A flood of refusals takes time, too, and what an order costs tells nothing of that. So the gaps
+// from turn to turn tell how long the queue is in time. A burst may fill it, a flood may not keep
+// it full. A few callers who wait for each answer are no flood, however dear their lists are.
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
@@ -37,10 +46,12 @@ var (
 //	back ─► the same before all others, and never refused
 type pool struct {
 	workers int
+	few     int // callers may all wait
 	spans   spans
 	began   time.Time
 	read    atomic.Int64 // when somebody read last, after began
-	cost    atomic.Int64 // ns, moving average
+	refused atomic.Int64 // when work was refused last, after began; 0: never
+	gap     atomic.Int64 // ns from turn to turn while some wait, moving average
 
 	ran, waited, full, expired atomic.Uint64
 
@@ -51,11 +62,14 @@ type pool struct {
 	answers queue
 	waiting int // in the queue
 	wallets map[engine.Address]int
+	turned  time.Time    // the last turn after which others waited; zero: nobody did
+	crowd   limits.Crowd // of callers
 }
 
 // spans are the pool's bounds in time. They are set before its first use.
 type spans struct {
-	work     time.Duration // that may wait, for one seat
+	burst    time.Duration // until its turn, of the last piece that may wait
+	wait     time.Duration // the same soon after a refusal
 	patience time.Duration // of each piece that waits
 	reads    time.Duration // after a read, with one seat less
 }
@@ -65,7 +79,7 @@ type spans struct {
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
-	granted  time.Time // when it had its turn: Go's scheduler takes its own time to run it
+	seen     int64 // by the Crowd
 	next     *waiter
 	turn     chan error // nil: the seat is yours
 }
@@ -94,9 +108,10 @@ func (q *queue) pop() *waiter {
 }
 
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, began: time.Now(), wallets: make(map[engine.Address]int),
-		spans: spans{work: poolWork, patience: poolPatience, reads: readsLast}}
-	p.cost.Store(int64(poolGuess))
+	p := &pool{workers: workers, few: poolFew, began: time.Now(), crowd: limits.NewCrowd(),
+		spans:   spans{burst: poolBurst, wait: poolWait, patience: poolPatience, reads: readsLast},
+		wallets: make(map[engine.Address]int)}
+	p.gap.Store(int64(poolGuess) / int64(workers))
 	p.read.Store(-int64(p.spans.reads))
 	return p
 }
@@ -108,16 +123,8 @@ func (p *pool) do(wallet engine.Address, work func()) error {
 		return err
 	}
 	defer p.leave() // also if work panics
-	start := time.Now()
 	work()
-	p.ranFor(time.Since(start))
 	return nil
-}
-
-func (p *pool) ranFor(d time.Duration) {
-	cost := p.cost.Load()
-	p.cost.Store(cost + (int64(min(d, poolDear))-cost)/8)
-	p.ran.Add(1)
 }
 
 func (p *pool) reading(at time.Time) {
@@ -155,15 +162,16 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	}
 	p.fill()
 	if p.running < p.seats() {
-		p.running, w.granted = p.running+1, time.Now()
+		p.running++
+		p.ran.Add(1)
 		return nil, nil
 	}
-	limit, share := p.capacity(), max(p.capacity()/poolShare, 1)
-	if proven && p.wallets[wallet] == 0 {
-		limit += limit / poolShare
-	}
-	if p.waiting >= limit || p.wallets[wallet] >= share {
+	limit, share := p.limit(w, wallet, proven)
+	if p.waiting >= limit {
 		return nil, p.refuse()
+	} else if p.wallets[wallet] >= share { // no flood, but of one caller
+		p.full.Add(1)
+		return nil, errPoolFull
 	}
 	w.wallet, w.deadline = wallet, time.Now().Add(p.spans.patience)
 	p.queue.push(w)
@@ -174,20 +182,32 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 }
 
 // crowded reports whether the queue is so long that enter would refuse new work of a wallet.
-func (p *pool) crowded(wallet engine.Address, proven bool) bool {
+func (p *pool) crowded(w *waiter, wallet engine.Address, proven bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fill()
-	limit := p.capacity()
+	limit, _ := p.limit(w, wallet, proven)
+	return p.waiting >= limit && !p.closed
+}
+
+// limit is how many may wait when work of a wallet comes, and how many of that wallet. limit counts
+// the caller. The mutex is held.
+func (p *pool) limit(w *waiter, wallet engine.Address, proven bool) (limit, share int) {
+	p.crowd.Note(&w.seen, time.Now())
+	if limit = p.capacity(); p.crowd.Size() <= p.few {
+		limit = max(limit, p.few)
+	}
+	share = max(limit/poolShare, 1)
 	if proven && p.wallets[wallet] == 0 {
 		limit += limit / poolShare
 	}
-	return p.waiting >= limit && !p.closed
+	return limit, share
 }
 
 // refuse is how work is refused that crowded keeps out.
 func (p *pool) refuse() error {
 	p.full.Add(1)
+	p.refused.Store(int64(time.Since(p.began)))
 	return errPoolFull
 }
 
@@ -203,10 +223,13 @@ func (p *pool) try(most int) (taken int) {
 	return taken
 }
 
-// capacity is how many pieces of work may wait: poolWork for each seat.
+// capacity is how many pieces of work may wait.
 func (p *pool) capacity() int {
-	n := int64(p.spans.work) * int64(p.workers) / max(p.cost.Load(), 1)
-	return int(min(max(n, int64(p.workers)), poolSlots))
+	wait := p.spans.burst
+	if at := p.refused.Load(); at != 0 && int64(time.Since(p.began))-at < int64(floodLasts) {
+		wait = p.spans.wait
+	}
+	return int(min(max(int64(wait)/max(p.gap.Load(), 1), int64(p.workers)), poolSlots))
 }
 
 func (p *pool) queued() int {
@@ -233,29 +256,33 @@ func (p *pool) leave() {
 
 // fill gives free seats to answers, then to new work that is not too old. The mutex is held.
 func (p *pool) fill() {
-	for (p.answers.first != nil || p.queue.first != nil) && p.running < p.seats() {
-		w := p.answers.pop()
-		if w == nil {
-			w = p.patient()
+	for p.answers.first != nil && p.running <= p.seats() {
+		p.running++
+		p.answers.pop().turn <- nil
+	}
+	for p.queue.first != nil && p.running < p.seats() {
+		now, w := time.Now(), p.pop()
+		if now.After(w.deadline) {
+			p.expired.Add(1)
+			w.turn <- errPoolExpired
+			continue
 		}
-		if w == nil {
-			return
-		}
-		p.running, w.granted = p.running+1, time.Now()
+		p.turns(now)
+		p.running++
+		p.ran.Add(1)
 		w.turn <- nil
 	}
 }
 
-// patient takes the first waiter out of the queue that has not waited too long, nil if none.
-func (p *pool) patient() *waiter {
-	for w := p.pop(); w != nil; w = p.pop() {
-		if !time.Now().After(w.deadline) {
-			return w
-		}
-		p.expired.Add(1)
-		w.turn <- errPoolExpired
+// turns notes that somebody has waited and has his turn. However long a pause of the machine was,
+// it counts as one burst.
+func (p *pool) turns(now time.Time) {
+	if gap := p.gap.Load(); !p.turned.IsZero() {
+		p.gap.Store(gap + (int64(min(now.Sub(p.turned), poolBurst))-gap)/gapsKept)
 	}
-	return nil
+	if p.turned = now; p.waiting == 0 {
+		p.turned = time.Time{}
+	}
 }
 
 func (p *pool) pop() *waiter {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"clobd/engine"
+	"clobd/ingress/limits"
 )
 
 // unhurry has p keep for an hour what it keeps for a moment: who waits in it, and that somebody has
 // read; and it has room for all who wait, however long the machine takes for what one of them does.
 func unhurry(p *pool) *pool {
-	p.spans = spans{work: time.Hour, patience: time.Hour, reads: time.Hour}
+	p.spans = spans{wait: time.Hour, burst: time.Hour, patience: time.Hour, reads: time.Hour}
 	p.read.Store(-int64(p.spans.reads))
 	return p
 }
@@ -21,7 +22,16 @@ func unhurry(p *pool) *pool {
 func roomForOne(p *pool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.spans.work = 0
+	p.few, p.spans.wait, p.spans.burst = 0, 0, 0
+}
+
+// roomFor lets n wait, whoever asks.
+func roomFor(p *pool, n int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.spans.wait = p.spans.burst
+	p.gap.Store(int64(p.spans.burst) / int64(n))
+	p.few = 0
 }
 
 // occupy takes every place of p until the returned function is called.
@@ -87,7 +97,8 @@ func awaitBack(t *testing.T, p *pool) {
 
 // TestPoolSpans: the bounds that a pool has where no test sets others.
 func TestPoolSpans(t *testing.T) {
-	want := spans{work: 20 * time.Millisecond, patience: time.Second, reads: 100 * time.Millisecond}
+	want := spans{wait: 5 * time.Millisecond, burst: 25 * time.Millisecond, patience: time.Second,
+		reads: 100 * time.Millisecond}
 	if got := newPool(1).spans; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -141,7 +152,7 @@ func TestPoolBoundsWhatRunsAtOnce(t *testing.T) {
 func TestPoolIsBounded(t *testing.T) {
 	p := unhurry(newPool(1))
 	release := occupy(t, p)
-	p.cost.Store(int64(p.spans.work) / 8) // room for 8, of which 2 for one wallet
+	roomFor(p, 8) // of which 2 for one wallet
 	if p.capacity() != 8 {
 		t.Fatalf("capacity %d", p.capacity())
 	}
@@ -194,14 +205,89 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestPoolOutlivesAPause: after the machine stood still, a small crowd of callers is not refused.
-func TestPoolOutlivesAPause(t *testing.T) {
-	p := newPool(2)
-	for range 100 {
-		p.ranFor(time.Minute)
+// TestPoolPace: how many may wait follows from how fast the queue moves, whatever an order costs,
+// and a pause of the machine counts as a burst at most.
+func TestPoolPace(t *testing.T) {
+	p := newPool(1)
+	p.few, p.waiting = 0, 1
+	at := p.began
+	turn := func(n int, gap time.Duration) {
+		for range n {
+			at = at.Add(gap)
+			p.turns(at)
+		}
 	}
-	if n := p.capacity(); n < 40 || p.cost.Load() > int64(poolDear) {
-		t.Errorf("%d may wait at %d ns each", n, p.cost.Load())
+	for gap, want := range map[time.Duration]int{time.Millisecond: 25, 250 * time.Microsecond: 100} {
+		turn(1000, gap)
+		p.refused.Store(0)
+		if n := p.capacity(); n < want-1 || n > want+1 {
+			t.Errorf("%d may wait at %v, want %d", n, gap, want)
+		}
+		_ = p.refuse()
+		if n := p.capacity(); n < want/5-1 || n > want/5+1 {
+			t.Errorf("%d may wait soon after a refusal at %v, want %d", n, gap, want/5)
+		}
+		p.refused.Add(-int64(floodLasts))
+		if n := p.capacity(); n < want-1 || n > want+1 {
+			t.Errorf("%d may wait after a while without refusals at %v, want %d", n, gap, want)
+		}
+	}
+	turn(1000, time.Millisecond)
+	turn(1, time.Hour)
+	if n := p.capacity(); n < 15 {
+		t.Errorf("%d may wait after a pause", n)
+	}
+	p.waiting = 0
+	turn(1, time.Millisecond)
+	gap := p.gap.Load()
+	if turn(1, time.Hour); p.gap.Load() != gap {
+		t.Error("a turn after which nobody waited begins no gap")
+	}
+}
+
+// TestPoolFew: callers who wait for each of their answers may all wait, until there are too many.
+func TestPoolFew(t *testing.T) {
+	p := newPool(1)
+	p.gap.Store(int64(time.Second)) // dear lists
+	if w, err := p.enter(newWaiter(), engine.Address{}, false); w != nil || err != nil {
+		t.Fatal(w, err)
+	}
+	for i := range poolFew {
+		if w, err := p.enter(newWaiter(), engine.Address{byte(i)}, false); w == nil || err != nil {
+			t.Fatalf("%d wait, the next one does not: %v", i, err)
+		}
+	}
+	p.crowd = limits.NewCrowd()
+	for i := range poolFew + 1 {
+		limit, _ := p.limit(newWaiter(), engine.Address{1}, false)
+		if (limit == poolFew) != (i < poolFew) {
+			t.Errorf("%d may wait when %d callers ask", limit, i+1)
+		}
+	}
+}
+
+// TestPoolAnswers: one answer more may run than there are places.
+func TestPoolAnswers(t *testing.T) {
+	p := unhurry(newPool(1))
+	w, answers := newWaiter(), [2]*waiter{newWaiter(), newWaiter()}
+	for range 2 {
+		if _, err := p.enter(w, engine.Address{1}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.back(answers[0])
+	var second sync.WaitGroup
+	second.Go(func() { p.back(answers[1]) })
+	awaitBack(t, p)
+	p.leave()
+	second.Wait()
+	if p.running != 2 || len(w.turn) != 0 {
+		t.Errorf("%d run, %d of those who wait", p.running, len(w.turn))
+	}
+	p.leave()
+	p.leave()
+	if p.running != 1 || len(w.turn) != 1 {
+		t.Errorf("%d run, %d of those who wait", p.running, len(w.turn))
 	}
 }
 

@@ -20,14 +20,12 @@ import (
 // bytes to the ring, and again from its Receipt until the answer is written. In between the order
 // waits without a seat.
 //
-//	Read ─► take ─► decode, verify ─► leave ─► ring … Receipt ─► back ─► Write ─► done
+//	Read ─► take ─► decode, verify ─► leave ─► ring … Receipt ─► back ─► Write ─► leave
 //
-// All but release belong to the connection's goroutine.
+// All belong to the connection's goroutine, but whoever closes the connection may call leave.
 type seat struct {
-	held   atomic.Bool // release may come from whoever closes the connection
-	worked time.Duration
+	held   atomic.Bool // leave may come from whoever closes the connection
 	pool   *pool
-	since  time.Time
 	waiter *waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
@@ -36,7 +34,7 @@ type seat struct {
 	// fresh: what was read last began with an order, and nothing of it has been handled yet.
 	fresh   bool
 	refused error          // why the order that has begun has no seat
-	payer   engine.Address // whose share of the queue the last order took
+	payer   engine.Address // whose share of the queue the last order took; zero unless direct
 }
 
 func newSeat(p *pool) seat {
@@ -53,9 +51,11 @@ func (s *seat) take(payer engine.Address) error {
 		if err := s.pool.sit(s.waiter, payer, s.proven); err != nil {
 			return err
 		}
-		s.sit()
+		s.held.Store(true)
 	}
-	s.payer, s.early = payer, s.direct
+	if s.early = s.direct; s.early {
+		s.payer = payer
+	}
 	return nil
 }
 
@@ -66,12 +66,6 @@ func (s *seat) refusal() error {
 	return err
 }
 
-// sit begins the time for which the seat is held: nobody else has it from the moment of the grant.
-func (s *seat) sit() {
-	s.since = s.waiter.granted
-	s.held.Store(true)
-}
-
 // leave returns the seat to the pool while its order waits, so that another order can use it. leave
 // does nothing if s is nil.
 func (s *seat) leave() {
@@ -79,7 +73,6 @@ func (s *seat) leave() {
 		return
 	}
 	if s.held.Load() && s.held.Swap(false) { // most reads hold none
-		s.worked += time.Since(s.since)
 		s.pool.leave()
 	}
 }
@@ -88,22 +81,7 @@ func (s *seat) leave() {
 func (s *seat) back() {
 	if s != nil && !s.held.Load() {
 		s.pool.back(s.waiter)
-		s.sit()
-	}
-}
-
-// done gives the seat back after the answer, or when there will be none.
-func (s *seat) done() {
-	s.leave()
-	if s.worked != 0 {
-		s.pool.ranFor(s.worked)
-		s.worked = 0
-	}
-}
-
-func (s *seat) release() {
-	if s.held.Swap(false) {
-		s.pool.leave()
+		s.held.Store(true)
 	}
 }
 
@@ -133,10 +111,7 @@ func (s *seat) begins(b []byte) {
 
 // crowded reports whether the queue has no room for the next order of the connection.
 func (s *seat) crowded() bool {
-	if s.direct {
-		return s.pool.crowded(s.payer, s.proven)
-	}
-	return s.pool.crowded(engine.Address{}, s.proven) // nobody knows yet whose order it is
+	return s.pool.crowded(s.waiter, s.payer, s.proven)
 }
 
 // placesOrders reports whether bytes seem to begin a request that places orders, or a list of them.
@@ -156,7 +131,7 @@ func placesOrders(b []byte) (orders, list bool) {
 // is refused now: nobody reads its body or asks who sends it.
 func (s *seat) next(orders bool) {
 	if !s.fresh || !orders {
-		s.done()
+		s.leave()
 		s.refused = nil
 	}
 	s.fresh = false
@@ -243,7 +218,7 @@ func (c *orderConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	for {
-		c.seat.done()
+		c.seat.leave()
 		waits, begins := c.lines.Waits(), c.lines.Begins()
 		n, err := c.receive(b)
 		c.lines.Read(b[:n])
@@ -314,9 +289,7 @@ func (c *orderConn) Write(b []byte) (int, error) {
 // send gives the seat back once b is written, or the client must read before more can be written.
 func (c *orderConn) send(b []byte) (int, error) {
 	n := c.Conn.WriteNow(b)
-	if c.seat.held.Load() {
-		c.seat.done()
-	}
+	c.seat.leave()
 	if n == len(b) {
 		return n, nil
 	}
@@ -328,6 +301,6 @@ func (c *orderConn) send(b []byte) (int, error) {
 func (c *orderConn) Close() error {
 	err := c.hangUp()
 	c.answer.Release()
-	c.seat.release()
+	c.seat.leave()
 	return err
 }

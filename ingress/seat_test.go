@@ -214,21 +214,23 @@ func TestAnswersGoFirst(t *testing.T) {
 	release := occupy(t, p)
 	waits, told := line{t: t}, make(chan string, 2)
 	waits.queue(p, 1, func() { told <- "new" })
+	p.back(newWaiter()) // has the place that only answers have
 	s := newSeat(p)
 	waits.joined.Go(func() {
 		s.back()
 		told <- "answer"
-		s.done()
+		s.leave()
 	})
 	awaitBack(t, p)
 	release()
-	waits.joined.Wait()
 	if first := <-told; first != "answer" {
 		t.Errorf("%s came first", first)
 	}
+	p.leave()
+	waits.joined.Wait()
 	p.close()
 	s.back()
-	s.done()
+	s.leave()
 	if err := s.take(engine.Address{}); err != errPoolClosed || p.running != 0 {
 		t.Errorf("%v, %d still run", err, p.running)
 	}
@@ -256,14 +258,14 @@ func TestReadersTakeAPlace(t *testing.T) {
 		}
 	})
 	awaitQueue(t, p, 1)
-	a.done()
+	a.leave()
 	joined.Wait()
 	p.read.Store(p.read.Load() - int64(p.spans.reads))
 	if err := a.take(engine.Address{1}); err != nil || p.running != 2 {
 		t.Fatalf("%v, %d run", err, p.running)
 	}
-	a.done()
-	b.done()
+	a.leave()
+	b.leave()
 	if one := newPool(1); one.running != 0 || p.running != 0 {
 		t.Errorf("%d still run", p.running)
 	} else if unhurry(one).reading(time.Now()); one.seats() != 1 {

@@ -188,7 +188,7 @@ func TestDerivationsHoldAnEighth(t *testing.T) {
 	h := newHouse(t, nil)
 	p := h.server.pool
 	release := occupy(t, p)
-	p.cost.Store(int64(p.spans.work) / 16) // room for 16
+	roomFor(p, 16)
 	var joined sync.WaitGroup
 	from := func(i byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, i}) }
 	for i := range byte(2) {

@@ -74,7 +74,7 @@ var refuseLeaving = wire.Refuse(503, "busy", "the node stops, connect again", ""
 
 // detach takes the connection, not its request's room, and returns what the server has read ahead.
 func (c *orderConn) detach(buffered net.Conn) (early []byte) {
-	c.seat.done()
+	c.seat.leave()
 	c.answer.Release()
 	c.detached, c.room = true, nil // until the end of what is buffered, Read returns io.EOF
 	early, _ = io.ReadAll(buffered)

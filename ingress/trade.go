@@ -80,7 +80,7 @@ func (s *sockets) trade(ctx *fasthttp.RequestCtx) {
 }
 
 func (d *desk) door() socket.Door {
-	return socket.Door{Login: d.login, Begin: d.begin, Judge: d.judge, Entered: d.seat.done,
+	return socket.Door{Login: d.login, Begin: d.begin, Judge: d.judge, Entered: d.seat.leave,
 		Revoked: d.revoked, Answered: d.answered, Answering: d.options.Stages.Answer,
 		Panicked: func(cause any) { d.Panicked("a socket's request", cause) }}
 }

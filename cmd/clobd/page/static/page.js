@@ -58,7 +58,7 @@ const cards = [
     ["Verification queue", "clobd_verify_queue", "count"],
     ["Verification queue, limit", "clobd_verify_queue_limit", "count"],
     ["Verification places", "clobd_verify_places", "count"],
-    ["Time in a place", "clobd_verify_cost_seconds", "seconds"],
+    ["From turn to turn", "clobd_verify_turn_seconds", "seconds"],
     ["Refused as busy", "clobd_http_busy_total", "grows"],
     ["Frames in flight", "clobd_journal_frames_in_flight", "count"],
   ]],
