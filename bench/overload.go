@@ -126,14 +126,15 @@ type pusher struct {
 // round measures the capacity, all steps, how soon the node heals, and other requests beside it.
 func (p *pusher) round(ctx context.Context) error {
 	if p.at == 0 { // a fresh node has no tables of its signers, and cold files
-		if _, err := p.most(ctx, "a warm node"); err != nil {
+		if _, _, err := p.most(ctx, "a warm node"); err != nil {
 			return err
 		}
 	}
-	capacity, err := p.most(ctx, fmt.Sprintf("the capacity, round %d", p.at+1))
+	capacity, invalid, err := p.most(ctx, fmt.Sprintf("the capacity, round %d", p.at+1))
 	if err != nil {
 		return err
 	}
+	p.suspect("the capacity", invalid)
 	p.out.Capacity = append(p.out.Capacity, capacity)
 	least, most := Push{Factor: 1e9}, 0.0
 	for _, factor := range p.Factors {
@@ -155,9 +156,10 @@ func (p *pusher) round(ctx context.Context) error {
 	return p.beside(ctx, capacity, most)
 }
 
-// most is how many orders a closed loop of few connections gets done in a second.
-func (p *pusher) most(ctx context.Context, what string) (float64, error) {
-	rate := 20_000.0 // what is drawn for the first closed loop
+// most is how many orders a closed loop of few connections gets done in a second, and why the
+// generator has made that figure, if it has.
+func (p *pusher) most(ctx context.Context, what string) (rate float64, invalid string, err error) {
+	rate = 20_000 // what is drawn for the first closed loop
 	if n := len(p.out.Capacity); n > 0 {
 		rate = 2 * p.out.Capacity[n-1]
 	} else if p.Lists {
@@ -165,19 +167,18 @@ func (p *pusher) most(ctx context.Context, what string) (float64, error) {
 	}
 	v, err := p.load(ctx, workload.Traders, rate*p.Duration.Seconds())
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	v.Duration = p.Duration
 	p.Ticker.Step("%s", what)
 	m, h, err := p.fire(ctx, v)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	p.suspect(what, judged(0, m, h).Invalid)
 	if m.Failed > 0 {
-		return 0, errors.New("measure the capacity: " + m.Failure)
+		return 0, "", fmt.Errorf("%s: %s", what, m.Failure)
 	}
-	return float64(m.Acked) / m.Took.Seconds(), nil
+	return float64(m.Acked) / m.Took.Seconds(), judged(0, m, h).Invalid, nil
 }
 
 // suspect notes a load whose figures the generator has made.
@@ -326,8 +327,7 @@ func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error
 			break // nothing was due any more
 		}
 		asked := 0.5 * capacity * (at.End - began).Seconds()
-		few := 0.9*asked - 3*math.Sqrt(asked*p.each()) // what is due is a matter of chance
-		if began = at.End; inMicros(at.P99) > 3*normal || float64(at.Done) < few {
+		if began = at.End; inMicros(at.P99) > 3*normal || float64(at.Done) < enough(asked, p.each()) {
 			healed = at.End.Seconds()
 		}
 	}
@@ -337,6 +337,10 @@ func (p *pusher) heal(ctx context.Context, capacity, most, normal float64) error
 	p.out.Healed = append(p.out.Healed, healed)
 	return nil
 }
+
+// enough is how many orders must be done where so many were asked for on average, in requests of so
+// many each: nine tenths, less three standard deviations, since when they are due is chance.
+func enough(asked, each float64) float64 { return 0.9*asked - 3*math.Sqrt(asked*each) }
 
 // ladderOrders are the orders of restLadder.
 const ladderOrders = 98

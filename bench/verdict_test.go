@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -251,5 +252,28 @@ func TestRivalNamed(t *testing.T) {
 	if a, b := k.sides[0].report.Invalid, k.sides[1].report.Invalid; a != "" ||
 		b != "node B, clobd: 2 of 3 turns: round 1: late" {
 		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// TestEnough: of requests that are due by chance, nearly every span of a node that does all of them
+// is enough, and no span of one that does a third of them.
+func TestEnough(t *testing.T) {
+	const asked, each = 1200.0, 15.0 // 80 lists
+	r := rand.New(rand.NewPCG(1, 2))
+	short := 0
+	for range 1000 {
+		due := 0
+		for at := r.ExpFloat64(); at < asked/each; at += r.ExpFloat64() {
+			due++
+		}
+		if float64(due)*each < enough(asked, each) {
+			short++
+		}
+		if float64(due)*each/3 >= enough(asked, each) {
+			t.Errorf("a third of %d lists is enough", due)
+		}
+	}
+	if short > 5 {
+		t.Errorf("%d of 1000 spans are not enough", short)
 	}
 }

@@ -78,7 +78,7 @@ const derivationShare = 8
 // wallet that the request claims is the caller's.
 func (s *keys) verifyDerivation(from netip.Addr, work func()) error {
 	defer s.deriving.Add(-1)
-	if int(s.deriving.Add(1)) > max(s.pool.capacity()/derivationShare, 1) {
+	if int(s.deriving.Add(1)) > max(s.pool.capacity(), s.pool.few, derivationShare)/derivationShare {
 		return errPoolFull
 	}
 	var payer engine.Address

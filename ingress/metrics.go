@@ -64,11 +64,11 @@ func newMetrics(p *pool) *metrics {
 	}
 	gauge("queue", "Orders and signatures that wait for a place.",
 		func() float64 { return float64(p.queued()) })
-	gauge("queue_limit", "Orders and signatures that may wait at the present pace.",
+	gauge("queue_limit", "Orders and signatures that may wait at the present pace; 64, if no more callers ask.",
 		func() float64 { return float64(p.capacity()) })
 	gauge("places", "Places there are now: one less while somebody reads.",
 		func() float64 { return float64(p.seats()) })
-	gauge("turn_seconds", "Moving average of the time from turn to turn while some wait.",
+	gauge("turn_seconds", "Moving average of the time from turn to turn, as of when some waited last.",
 		func() float64 { return time.Duration(p.gap.Load()).Seconds() })
 	count("total", "Orders and signatures that got a place.", p.ran.Load)
 	count("waited_total", "Orders and signatures that had to wait for a place.", p.waited.Load)

@@ -15,7 +15,7 @@ const (
 	poolBurst    = 25 * time.Millisecond  // until its turn, of the last piece that may wait
 	poolWait     = 5 * time.Millisecond   // the same soon after a refusal
 	floodLasts   = 100 * time.Millisecond // after a refusal
-	poolFew      = 64                     // callers may all wait if there are no more
+	poolFew      = 64                     // callers, if no more ask, may all wait for any time
 	poolGuess    = 100 * time.Microsecond // of a seat's work, until turns were measured
 	gapsKept     = 64                     // turns that the measure covers, roughly
 	poolPatience = time.Second            // of each piece that waits
@@ -33,8 +33,8 @@ var (
 
 // pool bounds how many orders are worked on at once. One order takes as long as many book reads: if
 // all orders ran at once, a read would wait for all of them. Orders that wait for a seat are
-// parked. Answers go before new work, and one of them need not wait for a seat: they end work that
-// was let in.
+// parked. Answers, and what else comes back from the ring, go before new work, and one of them need
+// not wait for a seat: they end work that was let in.
 //
 // A flood of refusals takes time, too, and what an order costs tells nothing of that. So the gaps
 // from turn to turn tell how long the queue is in time. A burst may fill it, a flood may not keep
@@ -45,8 +45,8 @@ var (
 //	       └──► wait, first come first served ─► who leaves passes the seat on ─► run
 //	back ─► the same before all others, and never refused
 type pool struct {
-	workers int
-	few     int // callers may all wait
+	workers int // seats
+	few     int // poolFew
 	spans   spans
 	began   time.Time
 	read    atomic.Int64 // when somebody read last, after began
@@ -62,7 +62,7 @@ type pool struct {
 	answers queue
 	waiting int // in the queue
 	wallets map[engine.Address]int
-	turned  time.Time    // the last turn after which others waited; zero: nobody did
+	turned  time.Time    // the last turn, or when somebody began to wait after that
 	crowd   limits.Crowd // of callers
 }
 
@@ -173,8 +173,11 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 		p.full.Add(1)
 		return nil, errPoolFull
 	}
-	w.wallet, w.deadline = wallet, time.Now().Add(p.spans.patience)
-	p.queue.push(w)
+	now := time.Now()
+	w.wallet, w.deadline = wallet, now.Add(p.spans.patience)
+	if p.queue.push(w); p.waiting == 0 {
+		p.turned = now
+	}
 	p.waiting++
 	p.wallets[wallet]++
 	p.waited.Add(1)
@@ -186,12 +189,14 @@ func (p *pool) crowded(w *waiter, wallet engine.Address, proven bool) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.fill()
+	if p.waiting == 0 || p.closed {
+		return false
+	}
 	limit, _ := p.limit(w, wallet, proven)
-	return p.waiting >= limit && !p.closed
+	return p.waiting >= limit
 }
 
-// limit is how many may wait when work of a wallet comes, and how many of that wallet. limit counts
-// the caller. The mutex is held.
+// limit counts a caller, and returns how many may wait now, and how many of a wallet.
 func (p *pool) limit(w *waiter, wallet engine.Address, proven bool) (limit, share int) {
 	p.crowd.Note(&w.seen, time.Now())
 	if limit = p.capacity(); p.crowd.Size() <= p.few {
@@ -204,7 +209,7 @@ func (p *pool) limit(w *waiter, wallet engine.Address, proven bool) (limit, shar
 	return limit, share
 }
 
-// refuse is how work is refused that crowded keeps out.
+// refuse refuses work because the queue has no room. A moment long it has less room then.
 func (p *pool) refuse() error {
 	p.full.Add(1)
 	p.refused.Store(int64(time.Since(p.began)))
@@ -274,15 +279,13 @@ func (p *pool) fill() {
 	}
 }
 
-// turns notes that somebody has waited and has his turn. However long a pause of the machine was,
-// it counts as one burst.
+// turns notes that somebody has waited and has his turn. A pause of the machine is no pace: it
+// counts as 16 gaps at most, and a real change is learned within some 20 turns.
 func (p *pool) turns(now time.Time) {
-	if gap := p.gap.Load(); !p.turned.IsZero() {
-		p.gap.Store(gap + (int64(min(now.Sub(p.turned), poolBurst))-gap)/gapsKept)
-	}
-	if p.turned = now; p.waiting == 0 {
-		p.turned = time.Time{}
-	}
+	gap := p.gap.Load()
+	most := min(max(16*gap, int64(poolGuess)), int64(poolBurst))
+	p.gap.Store(gap + (min(int64(now.Sub(p.turned)), most)-gap)/gapsKept)
+	p.turned = now
 }
 
 func (p *pool) pop() *waiter {

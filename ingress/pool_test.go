@@ -205,43 +205,73 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestPoolPace: how many may wait follows from how fast the queue moves, whatever an order costs,
-// and a pause of the machine counts as a burst at most.
+// TestPoolPace: how many may wait follows from how fast the queue moves, whatever an order costs.
 func TestPoolPace(t *testing.T) {
 	p := newPool(1)
-	p.few, p.waiting = 0, 1
 	at := p.began
+	p.turned = at
 	turn := func(n int, gap time.Duration) {
 		for range n {
 			at = at.Add(gap)
 			p.turns(at)
 		}
 	}
-	for gap, want := range map[time.Duration]int{time.Millisecond: 25, 250 * time.Microsecond: 100} {
-		turn(1000, gap)
+	for _, c := range []struct {
+		gap                  time.Duration
+		burst, flood, paused int // may wait; paused: after a pause of the machine, at least
+	}{
+		{50 * time.Microsecond, 500, 100, 375}, {time.Millisecond, 25, 5, 18},
+		{12 * time.Millisecond, 2, 1, 1}, {250 * time.Microsecond, 100, 20, 75},
+	} {
+		near := func(what string, want int) {
+			t.Helper()
+			if n := p.capacity(); n < want*95/100 || n > want*105/100+1 {
+				t.Errorf("%d may wait %s at %v, want %d", n, what, c.gap, want)
+			}
+		}
+		turn(1000, c.gap)
 		p.refused.Store(0)
-		if n := p.capacity(); n < want-1 || n > want+1 {
-			t.Errorf("%d may wait at %v, want %d", n, gap, want)
-		}
+		near("at first", c.burst)
 		_ = p.refuse()
-		if n := p.capacity(); n < want/5-1 || n > want/5+1 {
-			t.Errorf("%d may wait soon after a refusal at %v, want %d", n, gap, want/5)
-		}
-		p.refused.Add(-int64(floodLasts))
-		if n := p.capacity(); n < want-1 || n > want+1 {
-			t.Errorf("%d may wait after a while without refusals at %v, want %d", n, gap, want)
+		p.refused.Add(int64(time.Hour))
+		near("soon after a refusal", c.flood)
+		p.refused.Add(-int64(time.Hour + floodLasts))
+		near("later", c.burst)
+		if turn(1, time.Hour); p.capacity() < c.paused {
+			t.Errorf("%d may wait after a pause at %v, want %d", p.capacity(), c.gap, c.paused)
 		}
 	}
-	turn(1000, time.Millisecond)
-	turn(1, time.Hour)
-	if n := p.capacity(); n < 15 {
-		t.Errorf("%d may wait after a pause", n)
+}
+
+// TestPoolUnlearns: one seat whose orders were so dear that one alone may wait, and nobody behind
+// that one, learns that they are cheap again. Time in which nobody waits is no gap.
+func TestPoolUnlearns(t *testing.T) {
+	p := newPool(1)
+	p.few = 0
+	p.gap.Store(int64(poolBurst))
+	w := newWaiter()
+	seated := func() {
+		if waits, err := p.enter(newWaiter(), engine.Address{1}, false); waits != nil || err != nil {
+			t.Fatal(waits, err)
+		}
 	}
-	p.waiting = 0
-	turn(1, time.Millisecond)
-	gap := p.gap.Load()
-	if turn(1, time.Hour); p.gap.Load() != gap {
-		t.Error("a turn after which nobody waited begins no gap")
+	for range 1000 {
+		seated()
+		if waits, err := p.enter(w, engine.Address{2}, false); waits == nil || err != nil {
+			t.Fatal(waits, err)
+		}
+		p.leave()
+		<-w.turn
+		p.leave()
+	}
+	learned := p.gap.Load()
+	if learned > int64(poolBurst)/4 {
+		t.Errorf("the gap is still %v", time.Duration(learned))
+	}
+	p.turned = p.turned.Add(-time.Hour)
+	seated()
+	if _, err := p.enter(w, engine.Address{2}, false); err != nil || time.Since(p.turned) > time.Minute {
+		t.Errorf("the wait began %v ago, %v", time.Since(p.turned), err)
 	}
 }
 
@@ -257,11 +287,17 @@ func TestPoolFew(t *testing.T) {
 			t.Fatalf("%d wait, the next one does not: %v", i, err)
 		}
 	}
-	p.crowd = limits.NewCrowd()
-	for i := range poolFew + 1 {
-		limit, _ := p.limit(newWaiter(), engine.Address{1}, false)
-		if (limit == poolFew) != (i < poolFew) {
-			t.Errorf("%d may wait when %d callers ask", limit, i+1)
+	for end := time.Now().Add(patience); ; { // callers count for a moment only
+		p.crowd = limits.NewCrowd()
+		last, before := 0, 0
+		for range poolFew + 1 {
+			before = last
+			last, _ = p.limit(newWaiter(), engine.Address{1}, false)
+		}
+		if before == poolFew && last == 1 {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("%d may wait when %d callers ask, %d when one more does", before, poolFew, last)
 		}
 	}
 }

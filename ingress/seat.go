@@ -69,10 +69,7 @@ func (s *seat) refusal() error {
 // leave returns the seat to the pool while its order waits, so that another order can use it. leave
 // does nothing if s is nil.
 func (s *seat) leave() {
-	if s == nil {
-		return
-	}
-	if s.held.Load() && s.held.Swap(false) { // most reads hold none
+	if s != nil && s.held.Load() && s.held.Swap(false) { // most reads hold none
 		s.pool.leave()
 	}
 }

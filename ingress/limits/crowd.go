@@ -2,7 +2,7 @@ package limits
 
 import "time"
 
-// crowdSpan is how long a caller counts in a Crowd at least, and half of how long at most.
+// A caller counts in a Crowd for one to two of these.
 const crowdSpan = 100 * time.Millisecond
 
 // Crowd counts the different callers of the last moment. Its user guards it.
@@ -29,5 +29,5 @@ func (c *Crowd) Note(seen *int64, now time.Time) {
 	}
 }
 
-// Size returns how many callers there were when one was noted last.
+// Size returns how many callers the last span had, or the present one if those are more.
 func (c *Crowd) Size() int { return max(c.callers[0], c.callers[1]) }

@@ -9,6 +9,7 @@
 //	                                                            │
 //	address and key ──► Claim ──► is it true? ──► Proved, or Failed
 //	account ──────────► Order ──► is it signed? ─► Proved, or FailedOrder
+//	anybody ──────────► Crowd: how many are they?
 //
 // # Contract
 //
@@ -30,5 +31,5 @@
 //
 // window.go (one window), table.go (which there are), policy.go (their limits), callers.go (who is
 // counted in them), forwarded.go (requests to
-// other nodes), claims.go (failures), rests.go (pauses), file.go (limits that an operator sets).
+// other nodes), claims.go (failures), rests.go (pauses), crowd.go, file.go (limits that an operator sets).
 package limits
