@@ -13,8 +13,9 @@ import (
 // Bounds of the pool.
 const (
 	poolBurst    = 25 * time.Millisecond  // until its turn, of the last piece that may wait
-	poolWait     = 5 * time.Millisecond   // the same soon after a refusal
-	floodLasts   = 100 * time.Millisecond // after a refusal
+	poolWait     = 5 * time.Millisecond   // the same in a flood
+	floodWeight  = 8                      // turns without a refusal make up for one refusal
+	floodBegins  = 128                    // turns to make up for; 4 times these at most
 	poolFew      = 64                     // callers, if no more ask, may all wait for any time
 	poolGuess    = 100 * time.Microsecond // of a seat's work, until turns were measured
 	gapsKept     = 64                     // turns that the measure covers, roughly
@@ -50,7 +51,7 @@ type pool struct {
 	spans   spans
 	began   time.Time
 	read    atomic.Int64 // when somebody read last, after began
-	refused atomic.Int64 // when work was refused last, after began; 0: never
+	flood   atomic.Int64 // turns to make up for
 	gap     atomic.Int64 // ns from turn to turn while some wait, moving average
 
 	ran, waited, full, expired atomic.Uint64
@@ -69,7 +70,7 @@ type pool struct {
 // spans are the pool's bounds in time. They are set before its first use.
 type spans struct {
 	burst    time.Duration // until its turn, of the last piece that may wait
-	wait     time.Duration // the same soon after a refusal
+	wait     time.Duration // the same in a flood
 	patience time.Duration // of each piece that waits
 	reads    time.Duration // after a read, with one seat less
 }
@@ -134,7 +135,7 @@ func (p *pool) reading(at time.Time) {
 	}
 }
 
-// seats is how many may run now. While somebody reads, one CPU is left free for the reads.
+// seats is how many may run now, but for an answer. While somebody reads, one CPU is left free.
 func (p *pool) seats() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
@@ -200,19 +201,19 @@ func (p *pool) crowded(w *waiter, wallet engine.Address, proven bool) bool {
 func (p *pool) limit(w *waiter, wallet engine.Address, proven bool) (limit, share int) {
 	p.crowd.Note(&w.seen, time.Now())
 	if limit = p.capacity(); p.crowd.Size() <= p.few {
-		limit = max(limit, p.few)
+		limit = max(limit, min(p.few, int(int64(p.spans.patience)/2/p.gap.Load())))
 	}
 	share = max(limit/poolShare, 1)
 	if proven && p.wallets[wallet] == 0 {
-		limit += limit / poolShare
+		limit += max(limit/poolShare, min(limit-1, 1))
 	}
 	return limit, share
 }
 
-// refuse refuses work because the queue has no room. A moment long it has less room then.
+// refuse refuses work because the queue has no room. Many refusals are a flood.
 func (p *pool) refuse() error {
 	p.full.Add(1)
-	p.refused.Store(int64(time.Since(p.began)))
+	p.flood.Store(min(p.flood.Load()+floodWeight, 4*floodBegins))
 	return errPoolFull
 }
 
@@ -231,10 +232,10 @@ func (p *pool) try(most int) (taken int) {
 // capacity is how many pieces of work may wait.
 func (p *pool) capacity() int {
 	wait := p.spans.burst
-	if at := p.refused.Load(); at != 0 && int64(time.Since(p.began))-at < int64(floodLasts) {
+	if p.flood.Load() >= floodBegins {
 		wait = p.spans.wait
 	}
-	return int(min(max(int64(wait)/max(p.gap.Load(), 1), int64(p.workers)), poolSlots))
+	return int(min(max(int64(wait)/p.gap.Load(), int64(p.workers)), poolSlots))
 }
 
 func (p *pool) queued() int {
@@ -280,12 +281,13 @@ func (p *pool) fill() {
 }
 
 // turns notes that somebody has waited and has his turn. A pause of the machine is no pace: it
-// counts as 16 gaps at most, and a real change is learned within some 20 turns.
+// counts as so many gaps as are kept, and halves the room at most.
 func (p *pool) turns(now time.Time) {
 	gap := p.gap.Load()
-	most := min(max(16*gap, int64(poolGuess)), int64(poolBurst))
+	most := min(max(gapsKept*gap, int64(poolGuess)), int64(poolBurst))
 	p.gap.Store(gap + (min(int64(now.Sub(p.turned)), most)-gap)/gapsKept)
 	p.turned = now
+	p.flood.Store(max(p.flood.Load()-1, 0))
 }
 
 func (p *pool) pop() *waiter {

@@ -199,6 +199,9 @@ func TestPoolIsBounded(t *testing.T) {
 	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
 		t.Fatalf("ran in the order %v", order)
 	}
+	if p.flood.Load() > 2*floodWeight { // a wallet's own share is no flood
+		t.Errorf("flood %d", p.flood.Load())
+	}
 	if p.full.Load() != 4 || len(p.wallets) != 0 || p.waiting != 0 || p.running != 0 {
 		t.Fatalf("full %d, wallets %v, waiting %d, running %d",
 			p.full.Load(), p.wallets, p.waiting, p.running)
@@ -209,7 +212,7 @@ func TestPoolIsBounded(t *testing.T) {
 func TestPoolPace(t *testing.T) {
 	p := newPool(1)
 	at := p.began
-	p.turned = at
+	p.few, p.turned = 0, at
 	turn := func(n int, gap time.Duration) {
 		for range n {
 			at = at.Add(gap)
@@ -220,8 +223,8 @@ func TestPoolPace(t *testing.T) {
 		gap                  time.Duration
 		burst, flood, paused int // may wait; paused: after a pause of the machine, at least
 	}{
-		{50 * time.Microsecond, 500, 100, 375}, {time.Millisecond, 25, 5, 18},
-		{12 * time.Millisecond, 2, 1, 1}, {250 * time.Microsecond, 100, 20, 75},
+		{50 * time.Microsecond, 500, 100, 245}, {time.Millisecond, 25, 5, 18},
+		{12 * time.Millisecond, 2, 1, 1}, {250 * time.Microsecond, 100, 20, 49},
 	} {
 		near := func(what string, want int) {
 			t.Helper()
@@ -230,13 +233,18 @@ func TestPoolPace(t *testing.T) {
 			}
 		}
 		turn(1000, c.gap)
-		p.refused.Store(0)
+		if limit, _ := p.limit(newWaiter(), engine.Address{}, true); limit <= p.capacity() {
+			t.Errorf("%d may wait at %v if one has proven good", limit, c.gap)
+		}
 		near("at first", c.burst)
-		_ = p.refuse()
-		p.refused.Add(int64(time.Hour))
-		near("soon after a refusal", c.flood)
-		p.refused.Add(-int64(time.Hour + floodLasts))
-		near("later", c.burst)
+		for i := range 1000 {
+			if _ = p.refuse(); i < floodBegins/floodWeight-1 {
+				near("after few refusals", c.burst)
+			}
+		}
+		near("in a flood", c.flood)
+		turn(3*floodBegins+1, c.gap)
+		near("after the flood", c.burst)
 		if turn(1, time.Hour); p.capacity() < c.paused {
 			t.Errorf("%d may wait after a pause at %v, want %d", p.capacity(), c.gap, c.paused)
 		}
@@ -270,15 +278,16 @@ func TestPoolUnlearns(t *testing.T) {
 	}
 	p.turned = p.turned.Add(-time.Hour)
 	seated()
-	if _, err := p.enter(w, engine.Address{2}, false); err != nil || time.Since(p.turned) > time.Minute {
-		t.Errorf("the wait began %v ago, %v", time.Since(p.turned), err)
+	_, err := p.enter(w, engine.Address{2}, false)
+	if began := time.Since(p.turned); err != nil || began > time.Minute {
+		t.Errorf("the wait began %v ago, %v", began, err)
 	}
 }
 
 // TestPoolFew: callers who wait for each of their answers may all wait, until there are too many.
 func TestPoolFew(t *testing.T) {
 	p := newPool(1)
-	p.gap.Store(int64(time.Second)) // dear lists
+	p.gap.Store(int64(7 * time.Millisecond)) // dear lists
 	if w, err := p.enter(newWaiter(), engine.Address{}, false); w != nil || err != nil {
 		t.Fatal(w, err)
 	}
@@ -294,10 +303,10 @@ func TestPoolFew(t *testing.T) {
 			before = last
 			last, _ = p.limit(newWaiter(), engine.Address{1}, false)
 		}
-		if before == poolFew && last == 1 {
+		if before == poolFew && last == int(poolBurst/(7*time.Millisecond)) {
 			return
 		} else if time.Now().After(end) {
-			t.Fatalf("%d may wait when %d callers ask, %d when one more does", before, poolFew, last)
+			t.Fatalf("%d may wait when %d ask, %d when one more does", before, poolFew, last)
 		}
 	}
 }

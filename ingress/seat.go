@@ -37,9 +37,7 @@ type seat struct {
 	payer   engine.Address // whose share of the queue the last order took; zero unless direct
 }
 
-func newSeat(p *pool) seat {
-	return seat{pool: p, waiter: newWaiter()}
-}
+func newSeat(p *pool) seat { return seat{pool: p, waiter: newWaiter()} }
 
 // take waits for a seat, unless the order has one since its first byte. The next order of the
 // connection takes its seat for the same payer. Errors: errPoolFull, errPoolExpired, errPoolClosed.

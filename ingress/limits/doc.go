@@ -30,6 +30,6 @@
 // # Reading order
 //
 // window.go (one window), table.go (which there are), policy.go (their limits), callers.go (who is
-// counted in them), forwarded.go (requests to
-// other nodes), claims.go (failures), rests.go (pauses), crowd.go, file.go (limits that an operator sets).
+// counted in them), forwarded.go (requests to other nodes), claims.go (failures), rests.go
+// (pauses), crowd.go, file.go (limits that an operator sets).
 package limits
