@@ -56,8 +56,8 @@ func hearUser(t *testing.T, to [3]string, until string) (all []event) {
 	return c.until(t, until)
 }
 
-// userSocket is an open user channel. With texts, a goroutine reads the channel, and texts has what
-// came; without, the test itself reads.
+// userSocket is an open user channel. If texts is nil, the test reads the socket itself. Otherwise
+// a goroutine reads the socket and sends each text to texts.
 type userSocket struct {
 	*websocket.Conn
 	texts chan []byte

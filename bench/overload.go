@@ -51,7 +51,7 @@ type Overloaded struct {
 	Steps    []Push    `json:"overload_steps"`
 	// Healed is, by round, after how many seconds of half the capacity a node is as before: from then
 	// on the p99 of each fifth of a second stays below three times that of the least step, and nine
-	// tenths of what was asked are done, less three standard deviations of what chance asks for. That
+	// tenths of the average that was asked are done, less three of its standard deviations. That
 	// load begins on new connections, once the largest step has had its last answer. -1: not within
 	// the load.
 	Healed []float64 `json:"healed_seconds"`

@@ -255,8 +255,8 @@ func TestRivalNamed(t *testing.T) {
 	}
 }
 
-// TestEnough: of requests that are due by chance, nearly every span of a node that does all of them
-// is enough, and no span of one that does a third of them.
+// TestEnough: requests are due at random times. A node that answers all of them has nearly always
+// done enough in a fifth of a second; a node that answers a third never has.
 func TestEnough(t *testing.T) {
 	const asked, each = 1200.0, 15.0 // 80 lists
 	r := rand.New(rand.NewPCG(1, 2))

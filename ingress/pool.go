@@ -16,7 +16,7 @@ const (
 	poolWait     = 5 * time.Millisecond   // the same in a flood
 	floodWeight  = 8                      // turns without a refusal make up for one refusal
 	floodBegins  = 128                    // turns to make up for; 4 times these at most
-	poolFew      = 64                     // callers, if no more ask, may all wait for any time
+	poolFew      = 64                     // callers may all wait if no more ask
 	poolGuess    = 100 * time.Microsecond // of a seat's work, until turns were measured
 	gapsKept     = 64                     // turns that the measure covers, roughly
 	poolPatience = time.Second            // of each piece that waits
@@ -280,8 +280,8 @@ func (p *pool) fill() {
 	}
 }
 
-// turns notes that somebody has waited and has his turn. A pause of the machine is no pace: it
-// counts as so many gaps as are kept, and halves the room at most.
+// turns notes that an order that has waited gets its seat. A pause of the machine tells nothing of
+// the pace, so one pause counts as gapsKept gaps at most, and halves the room.
 func (p *pool) turns(now time.Time) {
 	gap := p.gap.Load()
 	most := min(max(gapsKept*gap, int64(poolGuess)), int64(poolBurst))

@@ -208,7 +208,7 @@ func TestPoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestPoolPace: how many may wait follows from how fast the queue moves, whatever an order costs.
+// TestPoolPace: a queue that moves fast may be long, and one that moves slowly must be short.
 func TestPoolPace(t *testing.T) {
 	p := newPool(1)
 	at := p.began
@@ -311,7 +311,7 @@ func TestPoolFew(t *testing.T) {
 	}
 }
 
-// TestPoolAnswers: one answer more may run than there are places.
+// TestPoolAnswers: when all places are taken, one answer runs all the same, and a second one waits.
 func TestPoolAnswers(t *testing.T) {
 	p := unhurry(newPool(1))
 	w, answers := newWaiter(), [2]*waiter{newWaiter(), newWaiter()}
