@@ -147,7 +147,7 @@ func (a *Account) read(
 	ctx *fasthttp.RequestCtx, c *caller, serve handler,
 ) (body []byte, refused *wire.Refusal) {
 	for range rereads {
-		if !a.await(c) {
+		if !a.o.Await(a.last(c)) {
 			return nil, errLagging
 		}
 		seen := a.o.History.Sequence()
@@ -194,11 +194,7 @@ func (a *Account) caller(owner engine.Address, dialect wire.Dialect) *caller {
 	return c
 }
 
-// await reports whether the index holds, after a wait, the last write of c and of its wallets.
-func (a *Account) await(c *caller) bool {
-	return a.o.Await(a.last(c))
-}
-
+// last is the last write of c and of its wallets.
 func (a *Account) last(c *caller) engine.Sequence {
 	d := a.o.Board.Directory
 	last := d.LastNamed(c.no)

@@ -65,10 +65,6 @@ type pick struct {
 	left     bool     // Verify decides
 }
 
-func newListing(v *Verifier) *listing {
-	return &listing{v: v, press: press{h: newHasher(), lanes: v.lanes}}
-}
-
 func (l *listing) verify(list []Submission) {
 	l.picked, l.claims = l.room[:0], l.rest[:0]
 	for i := range list {

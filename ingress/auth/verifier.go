@@ -98,7 +98,7 @@ type Verifier struct {
 func NewVerifier(domains []Domain) *Verifier {
 	v := &Verifier{Domains: append([]Domain(nil), domains...), lanes: lanes.Have(),
 		hot: newHotSigners(hotLimit, curve.NewChecker(true))}
-	v.lists.New = func() any { return newListing(v) }
+	v.lists.New = func() any { return &listing{v: v, press: press{h: newHasher(), lanes: v.lanes}} }
 	v.pool.New = func() any { return newHasher() }
 	h := newHasher()
 	for i := range v.Domains {

@@ -213,7 +213,8 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 		resting: x.resting, recent: x.recent, leaders: newLeaders()}
 	x.fold = fold{History: x.History, gauges: x.gauges, rows: make(map[engine.OrderID]*row),
 		batch: x.db.NewBatch(), at: at, rules: make(map[engine.MarketNo]rules),
-		markets: newMarkets(x.db, x.gauges), pace: markEvery, marked: x.marked, keep: keepRows,
+		markets: &markets{db: x.db, gauges: x.gauges, all: make(map[engine.MarketNo]*market)},
+		pace:    markEvery, marked: x.marked, keep: keepRows,
 		builderOf: o.Builder, builders: make(map[BuilderCode]BuilderNo)}
 	x.fold.touches = newTouches(at.frame)
 	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)

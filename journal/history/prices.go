@@ -94,10 +94,6 @@ func (m *market) price() (uint32, bool) {
 	return 2 * uint32(m.last), m.last != 0
 }
 
-func newMarkets(db *pebble.DB, gauges *gauges) *markets {
-	return &markets{db: db, gauges: gauges, all: make(map[engine.MarketNo]*market)}
-}
-
 func (k *markets) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
 	events []engine.Event) error {
 	trades, last := uint64(0), engine.Price(0) // numbered by execution price, as in the Receipt

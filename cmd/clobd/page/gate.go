@@ -1,7 +1,6 @@
 package page
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
 	"net"
 	"net/http"
@@ -22,10 +21,6 @@ type gate struct {
 // passName is the cookie of whoever has shown the token. A browser sends no Authorization of ours
 // when it loads the curves or opens their socket.
 const passName = "clobd_curves"
-
-func newGate(bearer []byte, refuse http.Handler) *gate {
-	return &gate{bearer: bearer, refuse: refuse, pass: rand.Text()}
-}
 
 // lets serves GETs of this node's own pages, and of programs that are no browser: on loopback all,
 // elsewhere those with the token. A shell is what every node serves alike; it needs no token, so

@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"embed"
 	"encoding/json"
 	"io/fs"
@@ -47,8 +48,9 @@ type Panel struct {
 
 // New makes the page. Its figures come once Run runs.
 func New(o Options) *Panel {
-	p := &Panel{options: o, gate: newGate(o.Bearer, o.Refuse), sampler: &sampler{
-		metrics: o.Metrics, asked: make(chan struct{}, 1), taken: make(chan struct{})}}
+	p := &Panel{options: o, gate: &gate{bearer: o.Bearer, refuse: o.Refuse, pass: rand.Text()},
+		sampler: &sampler{metrics: o.Metrics, asked: make(chan struct{}, 1),
+			taken: make(chan struct{})}}
 	p.curves = &curves{sampler: p.sampler, open: map[*curveConn]bool{}}
 	return p
 }
