@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,4 +179,35 @@ func TestBeats(t *testing.T) {
 			h.mutex.Unlock()
 		}
 	})
+}
+
+// TestStopUnseen: a node that stops may never show a frame that the Hub has read. The Hub then
+// stops without the frame, and tells nobody that its Sequence was told.
+func TestStopUnseen(t *testing.T) {
+	closed, ended, stopping := make(chan struct{}), make(chan error), make(chan struct{})
+	next := func() ([]byte, error) {
+		<-closed
+		return nil, io.EOF
+	}
+	h := New(Options{Board: view.NewBoard(), Now: time.Now, Next: next, Stopping: stopping})
+	h.heap.markets[1], h.heap.read = nil, 1
+	go func() { ended <- h.Run() }()
+	time.Sleep(20 * time.Millisecond) // Run waits for the Board now, as a rule
+	stopped := make(chan bool)
+	go func() {
+		close(stopping)
+		stopped <- h.Reach(1, 20*time.Millisecond)
+		close(closed)
+	}()
+	select {
+	case told := <-stopped:
+		if told {
+			t.Error("told without being shown")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the Hub waits for the Board")
+	}
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
 }

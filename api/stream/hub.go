@@ -13,6 +13,9 @@ type Options struct {
 	Board *view.Board
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
 	Next func() ([]byte, error)
+	// Stopping is closed when the node stops: frames may then be durable that the Board will never
+	// show, and the Hub tells nobody of them. nil: the Board shows all frames.
+	Stopping <-chan struct{}
 	// Book returns the answer of GET /book.
 	Book func(*view.Snapshot, engine.Outcome) []byte
 	// Hash returns the hash in that answer. One goroutine at a time calls Hash.
@@ -84,6 +87,7 @@ type Hub struct {
 	owners      owners
 	effort      effort
 	listed      []listed // markets to be announced
+	cut         bool     // the node stops, and the Board will not show what was read
 }
 
 // watch is a market that somebody has named.

@@ -108,8 +108,8 @@ func (h *Hub) round(most int) bool {
 // observe renders all changes that were read, and puts them into the queues of subscribers.
 func (h *Hub) observe() {
 	l := h.heap.take()
-	if len(l.markets) > 0 {
-		h.await(l.read)
+	if h.cut = h.cut || len(l.markets) > 0 && !h.await(l.read); h.cut {
+		return // told must not pass a change that nobody was told
 	}
 	for no, deals := range l.markets {
 		if w := h.watches[no]; w != nil {
@@ -127,19 +127,22 @@ func (h *Hub) observe() {
 }
 
 // await waits until the Board shows a Sequence: usually a few microseconds, as a frame is visible
-// soon after it is durable. When the node stops, the frame may never become visible.
-func (h *Hub) await(seq engine.Sequence) {
+// soon after it is durable. It returns false when the Hub stops before.
+func (h *Hub) await(seq engine.Sequence) bool {
 	for n := 0; h.o.Board.Shown() < seq; n++ {
 		if n < glances { // the runtime's timers may take 1 ms on an idle machine
 			yield()
 			continue
 		}
 		select {
+		case <-h.o.Stopping:
+			return h.o.Board.Shown() >= seq
 		case <-h.ended:
-			return
+			return false
 		case <-time.After(settle):
 		}
 	}
+	return true
 }
 
 // look takes the newest Snapshot of a market that has changed. The Board may be ahead of the frames

@@ -488,6 +488,7 @@ func (m *Together) Close(ctx context.Context) error {
 	m.giver.Clear(true)
 	m.peer.Close()
 	m.joined.Wait()
+	m.shown.reach(m.Journal.Last(), func() bool { return ctx.Err() != nil }) // for subscribers
 	m.shown.stop()
 	if m.spare != nil {
 		m.spare.end()
