@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -462,38 +463,42 @@ func (n *node) announce() {
 }
 
 // close lets the door answer its requests, then the writer drain, then closes the files.
-func (n *node) close() error {
+func (n *node) close() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
+	var now atomic.Value // the part that is being closed
 	// Acknowledged Commands are on disk, so leaving a part that does not close loses nothing.
 	late := time.AfterFunc(2*drainTime, func() {
-		cli.Print(os.Stderr, cli.Hint(fmt.Errorf("a stop took longer than %v", 2*drainTime),
-			"the journal is safe; look at the log for what could not be closed"))
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		cli.Print(os.Stderr, cli.Hint(fmt.Errorf("a stop took longer than %v: %v does not close",
+			2*drainTime, now.Load()), "the journal is safe; report what is printed above"))
 		os.Exit(cli.Failed)
 	})
 	defer late.Stop()
-	var err error
 	for _, part := range []struct {
+		name  string
 		open  bool
 		close func() error
 	}{
-		{n.scrubber != nil, func() error { n.scrubber.end(); return nil }},
-		{n.door != nil, func() error { return n.door.Close(ctx) }},
-		{n.role != nil, func() error { return n.role.Close(ctx) }},
-		{n.streams != nil, func() error { n.streams.close(n.role.Board.Sequence()); return nil }},
-		{n.index != nil, func() error { return n.index.Close() }},
-		{n.describe != nil, func() error {
-			noteEnd(n.role.Journal, n.log)
-			return n.describe.Close()
+		{"the scrub", n.scrubber != nil, func() error { n.scrubber.end(); return nil }},
+		{"the door", n.door != nil, func() error { return n.door.Close(ctx) }},
+		{"the writer", n.role != nil, func() error { return n.role.Close(ctx) }},
+		{"the streams", n.streams != nil, func() error {
+			n.streams.close(n.role.Board.Sequence())
+			return nil
 		}},
-		{n.role != nil, func() error { return n.role.Journal.Close() }},
-		{n.scrubber != nil, func() error { n.scrubber.running.Lock(); return nil }}, // it writes no more
-		{true, n.claim.Release},
-		{n.space != nil, func() error { n.space.Close(); return nil }},
-		{n.admin != nil, func() error { n.page.Close(); return n.admin.Close() }},
-		{n.role != nil, func() error { n.log.Info("stopped"); return nil }},
+		{"the index", n.index != nil, func() error { return n.index.Close() }},
+		{"the catalog", n.describe != nil, func() error { noteEnd(n.role.Journal, n.log); return nil }},
+		{"the catalog", n.describe != nil, func() error { return n.describe.Close() }},
+		{"the journal", n.role != nil, func() error { return n.role.Journal.Close() }},
+		{"the scrub's memo", n.scrubber != nil, func() error { n.scrubber.running.Lock(); return nil }},
+		{"the folder", true, n.claim.Release},
+		{"the disk's watch", n.space != nil, func() error { n.space.Close(); return nil }},
+		{"the page", n.admin != nil, func() error { n.page.Close(); return n.admin.Close() }},
+		{"the log", n.role != nil, func() error { n.log.Info("stopped"); return nil }},
 	} {
 		if part.open {
+			now.Store(part.name)
 			err = errors.Join(err, part.close())
 		}
 	}
