@@ -46,6 +46,11 @@ func (p *process) expect(t *testing.T, code int, args []string, words ...string)
 	return said
 }
 
+// readJSON reads the object that a command has printed. One that takes long says so before.
+func readJSON(said string, to any) error {
+	return json.NewDecoder(strings.NewReader(said[max(strings.Index(said, "{"), 0):])).Decode(to)
+}
+
 // digestAt is the digest of a folder's state after a Sequence, 0 for the end.
 func (p *process) digestAt(t *testing.T, data string, seq uint64) string {
 	t.Helper()
@@ -55,7 +60,7 @@ func (p *process) digestAt(t *testing.T, data string, seq uint64) string {
 		Sequence uint64
 		Digest   string
 	}
-	if err := json.Unmarshal([]byte(said), &state); err != nil ||
+	if err := readJSON(said, &state); err != nil ||
 		seq != 0 && state.Sequence != seq || len(state.Digest) != 16 {
 		t.Errorf("state of %s at %d: %s, %v", data, seq, said, err)
 	}
@@ -85,7 +90,7 @@ func TestBackup(t *testing.T) {
 			said := n.expect(t, cli.Done, []string{"backup", "--data", n.data, "--admin", n.admin,
 				"--to", to}, "it does not hold master.key")
 			var note backupNote
-			if err := json.NewDecoder(strings.NewReader(said)).Decode(&note); err != nil {
+			if err := readJSON(said, &note); err != nil {
 				t.Fatal(err)
 			}
 			notes = append(notes, note)
