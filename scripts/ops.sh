@@ -22,7 +22,7 @@ get_tools() {
 }
 
 tests() {
-	CLOBD_OPS=1 CLOBD_BINARY=$PWD/bin/clobd go test -vet=off -count=1 -v -timeout 5m ./scripts/ops
+	CLOBD_OPS=1 CLOBD_BINARY=$PWD/bin/clobd go test -vet=off -count=1 -v -timeout 15m ./scripts/ops
 }
 
 # In a subshell, which alone changes its folder.

@@ -91,7 +91,7 @@ func TestStopPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := patience{flush: 2 * time.Second, close: 2100 * time.Millisecond, leave: time.Second}
+	want := patience{flush: 2 * time.Second, close: 2100 * time.Millisecond, leave: 4 * time.Second}
 	if got := x.options.patience; got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -51,7 +51,7 @@ func (o *Options) validate(j *journal.Journal) error {
 	o.Flush = cmp.Or(o.Flush, 30*time.Second)
 	o.MemTable, o.Cache = cmp.Or(o.MemTable, 32<<20), cmp.Or(o.Cache, 64<<20)
 	o.patience = cmp.Or(o.patience,
-		patience{flush: giveUp, close: giveUp + disk.LastRest, leave: giveUp / 2})
+		patience{flush: giveUp, close: giveUp + disk.LastRest, leave: 2 * giveUp})
 	return errors.Join(problems...)
 }
 
