@@ -26,6 +26,8 @@ type Lead struct {
 	waiting []inLog     // frames in the log that are not committed; the Core's
 	own     []proposal  // given to the library, not yet in the log; the Core's
 
+	ended chan struct{} // closed when over is set
+
 	mu        sync.Mutex
 	moved     sync.Cond
 	committed uint64
@@ -46,7 +48,7 @@ type inLog struct{ index, frame uint64 }
 
 func newLead(c *Core, head engine.Head) *Lead {
 	l := &Lead{Term: c.term, Head: head, propose: c.propose, confirm: c.confirm, tail: head.Hash,
-		committed: head.Frame}
+		committed: head.Frame, ended: make(chan struct{})}
 	l.moved.L = &l.mu
 	return l
 }
@@ -138,6 +140,9 @@ func (l *Lead) Committed() (frame uint64, over error) {
 	return l.committed, l.over
 }
 
+// Ended is closed when the Lead is over: Committed then says why.
+func (l *Lead) Ended() <-chan struct{} { return l.ended }
+
 // advance is called by the Core: entries up to index are committed.
 func (l *Lead) advance(index uint64) {
 	n := 0
@@ -159,6 +164,7 @@ func (l *Lead) end(why error) {
 	l.mu.Lock()
 	if l.over == nil {
 		l.over = why
+		close(l.ended)
 	}
 	l.mu.Unlock()
 	l.moved.Broadcast()

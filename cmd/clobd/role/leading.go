@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -176,7 +175,7 @@ func (m *Together) write(x *engine.Exchange, log *termLog) (clean bool) {
 	}
 	m.counted.Store(writer)
 	go func() { // an idle writer does not notice that it leads no more
-		_ = log.Lead.Wait(math.MaxUint64)
+		<-log.Ended()
 		m.writer.CompareAndSwap(writer, nil)
 		_ = writer.Close()
 	}()
