@@ -68,6 +68,7 @@ type tradingDesk struct {
 	listen  string
 	idle    float64    // objects that the process allocates in a second of rest
 	lines   []net.Conn // that of each trader
+	data    string     // the folder of the node
 }
 
 // openDesk starts a node, which ends with the test, and lets traders connect.
@@ -120,7 +121,7 @@ func openDesk(t *testing.T, traders int) *tradingDesk {
 		client.Host.CloseIdleConnections()
 		d.traders = append(d.traders, client)
 	}
-	d.listen = c.Listen
+	d.listen, d.data = c.Listen, c.Data
 	return d
 }
 
