@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -165,7 +166,7 @@ func (l orderListener) Accept() (net.Conn, error) {
 		_ = socket.SetWriteBuffer(socketBytes) // refused, the system keeps its own limit
 	}
 	if l.server.speaksTLS(c) {
-		oc.secureWith(l.server.options.TLS)
+		oc.secure = &secure{Conn: tls.Server(cipherSide{oc.Conn, oc}, l.server.options.TLS)}
 	}
 	return oc, nil
 }

@@ -59,11 +59,6 @@ func (s *Server) mayShake(c *conn.Conn) bool {
 	return false
 }
 
-// secureWith makes the connection speak TLS.
-func (c *orderConn) secureWith(config *tls.Config) {
-	c.secure = &secure{Conn: tls.Server(cipherSide{c.Conn, c}, config)}
-}
-
 // receive reads text. The first call shakes hands.
 func (c *orderConn) receive(b []byte) (int, error) {
 	if c.secure == nil {

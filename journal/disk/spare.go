@@ -3,9 +3,9 @@ package disk
 import (
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -17,7 +17,9 @@ import (
 // not have in the first minutes. A spare's content does not matter: a reader of a log ignores what
 // follows its end, as it must with reused logs.
 //
-// If there is no spare, for want of room or time, a log is an ordinary new file.
+// A log outgrows its spare if a restart has replayed others: Pebble's memtables then begin with a
+// larger one. Such a log grows by pieces of zeros, and the next spares are larger. If there is no
+// spare, for want of room or time, a log is an ordinary new file.
 type spares struct {
 	on      vfs.FS
 	path    string
@@ -27,9 +29,6 @@ type spares struct {
 	begun   chan struct{} // closed when the first spare is made, or has failed
 	closing chan struct{}
 	ended   chan struct{}
-
-	size    atomic.Int64 // expected, of the log in use
-	written atomic.Int64 // bytes of the log in use
 
 	mu    sync.Mutex
 	logs  int   // how many were made since the database was opened
@@ -44,7 +43,7 @@ const (
 	// twice as large, up to the size in its options.
 	firstLog = 256 << 10
 	// A spare is written in pieces of spareChunk bytes, with a sync every spareSync, at spareRate
-	// bytes a second if there is time, so that it does not delay syncs of the log.
+	// bytes a second, so that it does not delay syncs of the log.
 	spareChunk = 256 << 10
 	spareSync  = 4 << 20
 	spareRate  = 64 << 20
@@ -52,8 +51,8 @@ const (
 	spareRoom = 16
 )
 
-// errSpareClosed is logged when a close interrupts the making of a spare. Only the journal has one.
-var errSpareClosed = errors.New("journal is closed")
+// zeros are what files of logs consist of.
+var zeros [spareChunk]byte
 
 // newSpares starts to make spares. The first one, which is small, is made at full speed while
 // Pebble opens the database.
@@ -91,32 +90,39 @@ func (s *spares) take(name string, category vfs.DiskWriteCategory) vfs.File {
 	<-s.begun
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer func() {
-		s.logs++
-		select {
-		case s.bell <- struct{}{}:
-		default: // run will wake up
-		}
-	}()
-	s.size.Store(s.next())
-	s.written.Store(0)
-	if s.ready == 0 {
+	defer s.ring()
+	size := s.ready
+	s.logs++
+	if s.ready = 0; size == 0 {
 		return nil
 	}
-	s.ready = 0
 	f, err := s.on.ReuseForWrite(s.path, name, category)
 	if err != nil {
 		s.log.Debug("the spare log cannot be used", "path", s.path, "error", err)
 		return nil
 	}
-	return &logFile{f, s, true}
+	return &logFile{File: f, spares: s, end: size}
+}
+
+// ring lets run look whether the spare is large enough.
+func (s *spares) ring() {
+	select {
+	case s.bell <- struct{}{}:
+	default: // run will wake up
+	}
 }
 
 // again turns an old log, or the spare if the old log is too short, into the log called name.
 func (s *spares) again(from, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	about, err := s.on.Stat(from)
+	size := int64(0)
+	if about, err := s.on.Stat(from); err == nil {
+		size = about.Size()
+	}
 	s.mu.Lock()
-	better := err == nil && s.ready > 0 && about.Size() < s.next()
+	better := s.ready > 0 && size < s.next()
+	if !better {
+		s.logs++
+	}
 	s.mu.Unlock()
 	if better {
 		if f := s.take(name, category); f != nil {
@@ -125,18 +131,12 @@ func (s *spares) again(from, name string, category vfs.DiskWriteCategory) (vfs.F
 			}
 			return f, nil
 		}
-	} else {
-		s.mu.Lock()
-		s.logs++
-		s.size.Store(s.next())
-		s.written.Store(0)
-		s.mu.Unlock()
 	}
 	f, err := s.on.ReuseForWrite(from, name, category)
 	if err != nil {
 		return nil, err
 	}
-	return &logFile{f, s, false}, nil
+	return &logFile{File: f, spares: s, end: size}, nil
 }
 
 // fill makes a spare for the next log, at full speed if hurry.
@@ -171,17 +171,15 @@ func (s *spares) write(size int64, hurry bool) error {
 	if err != nil {
 		return err
 	}
-	zeros, start := make([]byte, spareChunk), time.Now()
+	start := time.Now()
 	for at := int64(0); at < size && err == nil; at += spareChunk {
 		if _, err = f.Write(zeros[:min(spareChunk, size-at)]); err == nil && at%spareSync == 0 {
 			err = f.SyncData()
 		}
 		if closed(s.closing) {
-			err = errSpareClosed
+			err = errors.New("the journal is closed")
 		}
-		// There is time while the spare is fuller than the log in use.
-		late := float64(s.written.Load())/float64(s.size.Load()) > float64(at)/float64(size)
-		if !hurry && !late {
+		if !hurry {
 			due := time.Duration(float64(at) / spareRate * float64(time.Second))
 			time.Sleep(due - time.Since(start))
 		}
@@ -201,26 +199,40 @@ func (s *spares) close() {
 	_ = s.on.Remove(s.path)
 }
 
-// logFile is a log that overwrites a file of full size.
+// outgrown notes that the log in use is as large as its memtable was expected to be, or larger. The
+// next memtable is twice as large as the present one.
+func (s *spares) outgrown(size int64) {
+	s.mu.Lock()
+	for s.logs < 32 && int64(firstLog)<<s.logs < 2*size {
+		s.logs++
+	}
+	s.mu.Unlock()
+	s.ring()
+}
+
+// logFile is a log that overwrites a file.
 type logFile struct {
 	vfs.File
 	spares *spares
-	whole  bool // large enough: no blocks need to be reserved
+	at     int64 // where the next write goes
+	end    int64 // of the file
 }
 
-// Write continues behind the last write.
+// Write continues behind the last write. A log that reaches its file's end makes the file longer.
 func (f *logFile) Write(b []byte) (int, error) {
+	if end := f.at + int64(len(b)); end > f.end {
+		f.spares.outgrown(end)
+		f.end = math.MaxInt64 // after an error it grows as an ordinary file does
+		if _, err := f.File.WriteAt(zeros[:], end); err == nil {
+			f.end = end + int64(len(zeros))
+		}
+	}
 	n, err := f.File.Write(b)
-	f.spares.written.Add(int64(n))
+	f.at += int64(n)
 	return n, err
 }
 
-// Preallocate reserves blocks.
-func (f *logFile) Preallocate(offset, length int64) error {
-	if f.whole {
-		return nil
-	}
-	return f.File.Preallocate(offset, length)
-}
+// Preallocate does nothing: the file has its blocks.
+func (f *logFile) Preallocate(int64, int64) error { return nil }
 
 func isLog(name string) bool { return strings.HasSuffix(name, logSuffix) }

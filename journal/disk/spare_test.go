@@ -65,6 +65,19 @@ func (k *sample) write(t testing.TB, n int) {
 	}
 }
 
+// spare waits for a spare that is large enough, and returns its size.
+func (k *sample) spare(t testing.TB) (size int64) {
+	t.Helper()
+	s := k.guard.files.spares
+	await(t, "a spare", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		size = s.ready
+		return size >= s.next()
+	})
+	return size
+}
+
 // close closes it.
 func (k *sample) close(t testing.TB) {
 	t.Helper()
@@ -97,18 +110,12 @@ func TestSpareLogs(t *testing.T) {
 		t.Errorf("%d logs of a spare, %d others", made.reused.Load(), made.created.Load())
 	}
 	for logs := range int64(8) {
-		await(t, "a spare", func() bool {
-			s := j.guard.files.spares
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.ready >= s.next()
-		})
+		want := min(firstLog<<(logs+1), 1<<20)
+		if size := j.spare(t); size != int64(want+want/16) {
+			t.Errorf("log %d is to have %d bytes", logs+2, size)
+		}
 		for made.reused.Load() <= 1+logs {
 			j.write(t, 1)
-		}
-		s := j.guard.files.spares
-		if want := min(firstLog<<(logs+1), 1<<20); s.size.Load() != int64(want+want/16) {
-			t.Errorf("log %d is to have %d bytes", logs+2, s.size.Load())
 		}
 	}
 	if made.created.Load() != 0 {
@@ -119,6 +126,66 @@ func TestSpareLogs(t *testing.T) {
 		t.Error("a spare is left behind")
 	}
 	j.mustHold(t, mem)
+}
+
+// TestOutgrownLog: after a restart that has replayed a log, Pebble's memtables begin with a larger
+// one. The log in use then outgrows its spare, by large pieces, and the next ones have spares that
+// are large enough again.
+func TestOutgrownLog(t *testing.T) {
+	mem := vfs.NewMem()
+	j := openSample(t, mem, true)
+	j.write(t, 2)
+	j.close(t)
+	last := j.last
+	j = openSample(t, mem, true)
+	j.last = last
+	var logs []string
+	var size int64
+	growths := []int{}
+	for range 64 {
+		j.write(t, 1)
+		j.spare(t)
+		name, now := newestLog(t, mem)
+		switch {
+		case len(logs) == 0 || name != logs[len(logs)-1]:
+			logs, growths = append(logs, name), append(growths, 0)
+		case now != size:
+			growths[len(growths)-1]++
+			if now < size+spareChunk {
+				t.Errorf("%s has grown from %d to %d bytes", name, size, now)
+			}
+		}
+		size = now
+	}
+	if len(logs) < 3 || growths[0] == 0 || growths[0] > 4 {
+		t.Errorf("growths of %v: %v", logs, growths)
+	}
+	for i, n := range growths[1:] {
+		if n > 0 {
+			t.Errorf("%s has grown %d times", logs[i+1], n)
+		}
+	}
+	j.close(t)
+	j.mustHold(t, mem)
+}
+
+// newestLog returns the log in use and its size.
+func newestLog(t testing.TB, on vfs.FS) (name string, size int64) {
+	t.Helper()
+	names, err := on.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		if isLog(n) && n > name {
+			name = n
+		}
+	}
+	about, err := on.Stat("data/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, about.Size()
 }
 
 // TestNoSpareLog: without room, or on a disk that does not take a spare, logs are new files.

@@ -216,8 +216,10 @@ func Open(j *journal.Journal, o Options) (*Index, error) {
 		markets: &markets{db: x.db, gauges: x.gauges, all: make(map[engine.MarketNo]*market)},
 		pace:    markEvery, marked: x.marked, keep: keepRows,
 		builderOf: o.Builder, builders: make(map[BuilderCode]BuilderNo)}
-	x.fold.touches = newTouches(at.frame)
-	x.fold.ledger = newLedger(x.db, x.gauges, x.fold.markets)
+	x.fold.touches = touches{block: at.frame >> blockBits, older: at.frame >> blockBits,
+		rows: make(map[engine.WalletNo]uint64), dirty: make(map[engine.WalletNo]struct{})}
+	x.fold.ledger = &ledger{db: x.db, gauges: x.gauges, markets: x.fold.markets,
+		purses: make(map[engine.WalletNo]*purse), positions: make(map[uint64]*position)}
 	x.History.wanted = make(chan struct{}, 1)
 	x.History.sequence.Store(uint64(at.sequence))
 	x.timer, x.lingers = time.NewTimer(0), lingerTime

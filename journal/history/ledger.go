@@ -52,11 +52,6 @@ func readPurse(db *pebble.DB, w engine.WalletNo) (*purse, error) {
 	return p, err
 }
 
-func newLedger(db *pebble.DB, gauges *gauges, m *markets) *ledger {
-	return &ledger{db: db, gauges: gauges, markets: m, purses: make(map[engine.WalletNo]*purse),
-		positions: make(map[uint64]*position)}
-}
-
 func (l *ledger) command(batch *pebble.Batch, c *engine.Command, now engine.Time,
 	events []engine.Event) error {
 	for i := range events {

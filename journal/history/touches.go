@@ -27,11 +27,6 @@ type touches struct {
 	older uint64                       // the block that had begun when the index was opened
 }
 
-func newTouches(at uint64) touches {
-	return touches{block: at >> blockBits, older: at >> blockBits,
-		rows: make(map[engine.WalletNo]uint64), dirty: make(map[engine.WalletNo]struct{})}
-}
-
 func touchKey(owner engine.WalletNo, block uint64) [moveKeyLen]byte {
 	k := moveKey(owner, engine.Sequence(block))
 	k[0] = spaceTouch
