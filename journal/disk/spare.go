@@ -51,9 +51,6 @@ const (
 	spareRoom = 16
 )
 
-// zeros are what files of logs consist of.
-var zeros [spareChunk]byte
-
 // newSpares starts to make spares. The first one, which is small, is made at full speed while
 // Pebble opens the database.
 func newSpares(on vfs.FS, dir string, most int64, log *slog.Logger) *spares {
@@ -171,8 +168,9 @@ func (s *spares) write(size int64, hurry bool) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
+	zeros, start := make([]byte, spareChunk), time.Now()
 	for at := int64(0); at < size && err == nil; at += spareChunk {
+		clear(zeros) // a write may change what it is given
 		if _, err = f.Write(zeros[:min(spareChunk, size-at)]); err == nil && at%spareSync == 0 {
 			err = f.SyncData()
 		}
@@ -222,9 +220,9 @@ type logFile struct {
 func (f *logFile) Write(b []byte) (int, error) {
 	if end := f.at + int64(len(b)); end > f.end {
 		f.spares.outgrown(end)
-		f.end = math.MaxInt64 // after an error it grows as an ordinary file does
-		if _, err := f.File.WriteAt(zeros[:], end); err == nil {
-			f.end = end + int64(len(zeros))
+		f.end = math.MaxInt64 // where WriteAt fails it grows as an ordinary file does
+		if _, err := f.File.WriteAt(make([]byte, spareChunk), end); err == nil {
+			f.end = end + spareChunk
 		}
 	}
 	n, err := f.File.Write(b)
