@@ -14,7 +14,7 @@ type Options struct {
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
 	Next func() ([]byte, error)
 	// Stopping is closed when the node stops: frames may then be durable that the Board will never
-	// show, and the Hub tells nobody of them. nil: the Board shows all frames.
+	// show, and the subscribers of markets do not hear of them. nil: the Board shows all frames.
 	Stopping <-chan struct{}
 	// Book returns the answer of GET /book.
 	Book func(*view.Snapshot, engine.Outcome) []byte

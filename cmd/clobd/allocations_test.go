@@ -69,6 +69,7 @@ type tradingDesk struct {
 	idle    float64    // objects that the process allocates in a second of rest
 	lines   []net.Conn // that of each trader
 	data    string     // the folder of the node
+	stop    func()     // ends the node
 }
 
 // openDesk starts a node, which ends with the test, and lets traders connect.
@@ -89,13 +90,13 @@ func openDesk(t *testing.T, traders int) *tradingDesk {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- runNode(ctx, s) }()
-	t.Cleanup(func() {
+	d := &tradingDesk{stop: sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
-	d := &tradingDesk{}
+	})}
+	t.Cleanup(d.stop)
 	for i, text := range []string{pair.token, pair.other} {
 		d.tokens[i], _ = engine.ParseToken(text)
 	}

@@ -116,7 +116,7 @@ func (s *spares) again(from, name string, category vfs.DiskWriteCategory) (vfs.F
 		size = about.Size()
 	}
 	s.mu.Lock()
-	better := s.ready > 0 && size < s.next()
+	better := s.ready > size && size < s.next()
 	if !better {
 		s.logs++
 	}
@@ -216,17 +216,16 @@ type logFile struct {
 	end    int64 // of the file
 }
 
-// Write continues behind the last write. A log that reaches its file's end makes the file longer.
+// Write continues behind the last write. A log that passes its file's end makes the file longer.
 func (f *logFile) Write(b []byte) (int, error) {
-	if end := f.at + int64(len(b)); end > f.end {
-		f.spares.outgrown(end)
+	n, err := f.File.Write(b)
+	if f.at += int64(n); err == nil && f.at > f.end {
+		f.spares.outgrown(f.at)
 		f.end = math.MaxInt64 // where WriteAt fails it grows as an ordinary file does
-		if _, err := f.File.WriteAt(make([]byte, spareChunk), end); err == nil {
-			f.end = end + spareChunk
+		if _, err := f.File.WriteAt(make([]byte, spareChunk), f.at); err == nil {
+			f.end = f.at + spareChunk
 		}
 	}
-	n, err := f.File.Write(b)
-	f.at += int64(n)
 	return n, err
 }
 

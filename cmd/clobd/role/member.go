@@ -488,7 +488,8 @@ func (m *Together) Close(ctx context.Context) error {
 	m.giver.Clear(true)
 	m.peer.Close()
 	m.joined.Wait()
-	m.shown.reach(m.Journal.Last(), func() bool { return ctx.Err() != nil }) // for subscribers
+	end := time.Now().Add(time.Second) // subscribers are to hear of what is committed
+	m.shown.reach(m.Journal.Last(), func() bool { return time.Now().After(end) })
 	m.shown.stop()
 	if m.spare != nil {
 		m.spare.end()
