@@ -135,7 +135,8 @@ func (p *pool) reading(at time.Time) {
 	}
 }
 
-// seats is how many may run now, but for an answer. While somebody reads, one CPU is left free.
+// seats is how many orders may be worked on now, beside one answer. While somebody reads, one CPU
+// is left free.
 func (p *pool) seats() int {
 	if p.workers > 1 && int64(time.Since(p.began))-p.read.Load() < int64(p.spans.reads) {
 		return p.workers - 1
