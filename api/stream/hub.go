@@ -13,8 +13,8 @@ type Options struct {
 	Board *view.Board
 	// Next waits for the next durable frame and returns it encoded. Its error ends Hub.Run.
 	Next func() ([]byte, error)
-	// Stopping is closed when the node stops: frames may then be durable that the Board will never
-	// show, and the subscribers of markets do not hear of them. nil: the Board shows all frames.
+	// Stopping is closed when the node stops. The Board may never show some durable frames then,
+	// and subscribers of markets do not hear of those. If Stopping is nil, the Board shows all.
 	Stopping <-chan struct{}
 	// Book returns the answer of GET /book.
 	Book func(*view.Snapshot, engine.Outcome) []byte

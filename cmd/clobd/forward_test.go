@@ -144,8 +144,8 @@ func openMember(t *testing.T, p *process) (door ingress.Options) {
 	return door
 }
 
-// enterBundles enters all bundles, so many at a time, and returns how many Commands were
-// acknowledged. It stops after a Command that was not.
+// enterBundles enters the bundles, as many at a time as there are senders, and returns how many
+// Commands were acknowledged. After a Command that was refused or failed, it enters no more.
 func enterBundles(t *testing.T, d ingress.Options, bundles [][]engine.Command, senders int) int {
 	t.Helper()
 	var next, taken atomic.Int64
@@ -175,8 +175,8 @@ func enterBundles(t *testing.T, d ingress.Options, bundles [][]engine.Command, s
 	return int(taken.Load())
 }
 
-// underOne fails the test if Commands are missing, unless another leader explains that. Then the
-// figures would be of two leaders, and the test is left.
+// underOne fails the test if Commands are missing while the same member leads. A change of leader
+// may lose them, and would mix the figures of two leaders: underOne skips the test then.
 func underOne(t *testing.T, leader *process, term uint64, missing int) role.Standing {
 	t.Helper()
 	is, err := standing(leader)
