@@ -43,6 +43,58 @@ func TestDamagedIndexIsMadeAnew(t *testing.T) {
 	n.expect(t, cli.Done, []string{"verify", "--data", n.data}, "all is well")
 }
 
+// TestStartWithoutOldFrames: a start reads no frame before the place of the index, nor before the
+// end of the newest checkpoint. Without all those frames a node that crashed gives the answers that
+// it gave before, and so it does once more after a stop.
+func TestStartWithoutOldFrames(t *testing.T) {
+	setting.Full(t, "it compiles another package's tests")
+	t.Parallel()
+	w := newWorld(t, 4)
+	n := w.node
+	w.load(t, func() { n.leave(t) })
+	n.start(t)
+	w.load(t, func() {})
+	before := w.lists(t)
+	n.kill(t)
+	forget := exec.Command("go", "test", "-vet=off", "clobd/journal/history", "-run",
+		"^TestForgetFrames$", "-count", "1", "-v")
+	forget.Env = append(os.Environ(), "CLOBD_TEST_FORGET="+n.data)
+	if said, err := forget.CombinedOutput(); err != nil ||
+		!strings.Contains(string(said), "--- PASS: TestForgetFrames") {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for range 2 {
+		n.start(t)
+		verify(t, w.all(), map[string]float64{}) // first, for it goes on over a new connection
+		for path, text := range w.lists(t) {
+			if text != before[path] {
+				t.Errorf("%s differs:\n%.300s\n%.300s", path, text, before[path])
+			}
+		}
+		if log := n.log.String(); strings.Contains(log, "made anew") {
+			t.Errorf("the index was of no use: %s", log)
+		}
+		n.leave(t)
+	}
+	n.expect(t, cli.Failed, []string{"verify", "--data", n.data}, "broken at frame 1 ")
+}
+
+// lists are the live orders and the trades of all traders.
+func (w *world) lists(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for n, x := range w.traders {
+		for _, path := range []string{"/data/orders", "/data/trades"} {
+			status, text, err := x.exchange(http.MethodGet, path, nil)
+			if status != http.StatusOK || len(text) < 40 || err != nil {
+				t.Fatalf("%s: %d %s %v", path, status, text, err)
+			}
+			all[fmt.Sprint(path, " of trader ", n)] = string(text)
+		}
+	}
+	return all
+}
+
 // TestDamagedCatalog: a start on damaged descriptions goes on with what is before the damage, says
 // so, keeps the rest, and has it told by the metrics, by a check and by a backup; with its source
 // it has all of them again.

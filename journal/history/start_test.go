@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 
 	"clobd/engine"
@@ -72,6 +73,27 @@ func TestStartReadsItsPlace(t *testing.T) {
 	var broken *journal.Break
 	if _, err := openIndex(j, Options{}); !errors.As(err, &broken) || broken.Frame != place {
 		t.Errorf("without frame %d: %v", place, err)
+	}
+}
+
+// TestForgetFrames is a part of a test of the node: in the data folder that the environment names
+// it deletes all frames that no start needs, those before the place of the index and before the end
+// of the newest checkpoint.
+func TestForgetFrames(t *testing.T) {
+	data := os.Getenv("CLOBD_TEST_FORGET")
+	if data == "" {
+		t.Skip("a test of the node names a folder")
+	}
+	seen, known := Witness(nil, data)
+	j := open0(t, journal.Options{Dir: data})
+	good, _ := j.Checkpoints()
+	shut(t, j)
+	if !known || len(good) == 0 {
+		t.Fatalf("the index saw %+v, the checkpoints are %v", seen, good)
+	}
+	first := min(seen.Frame, good[0].Head.Frame+1)
+	if forget(t, vfs.Default, j.Path, first); first < 5 {
+		t.Errorf("frame %d is the first that a start needs", first)
 	}
 }
 
