@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -181,51 +180,7 @@ func (t *bundling) Finish() {
 // more a seat checks together, the less each costs, so it checks at least few.
 func (s *orders) judgeAll(b bundle) {
 	const few = 4
-	helpers := s.pool.try((len(b) - 1) / few)
-	if helpers == 0 {
-		s.judgeSome(b)
-		return
-	}
-	w := judgings.Get().(*judging)
-	w.orders, w.b, w.size = s, b, (len(b)+helpers)/(helpers+1)
-	w.joined.Add(helpers)
-	for range helpers {
-		go w.help()
-	}
-	w.work()
-	w.joined.Wait() // also after a panic: the orders are used again
-	if cause := w.panicked.Load(); cause != nil {
-		panic(*cause)
-	}
-	w.orders, w.b = nil, nil
-	w.taken.Store(0)
-	judgings.Put(w)
-}
-
-// judging is a bundle that several seats judge together.
-type judging struct {
-	*orders
-	b        bundle
-	size     int // of each part
-	taken    atomic.Int32
-	panicked atomic.Pointer[string]
-	joined   sync.WaitGroup
-}
-
-var judgings = sync.Pool{New: func() any { return new(judging) }}
-
-func (w *judging) help() {
-	defer w.joined.Done()
-	defer w.pool.leave()
-	w.work()
-}
-
-func (w *judging) work() {
-	defer keep(&w.panicked)
-	take := func() int { return int(w.taken.Add(int32(w.size))) - w.size }
-	for at := take(); at < len(w.b); at = take() {
-		w.judgeSome(w.b[at:min(at+w.size, len(w.b))])
-	}
+	s.crew.Run(b, s.pool.try((len(b)-1)/few))
 }
 
 // failed is the first refusal that is not the fault of an order. Before anything has entered, it is

@@ -107,8 +107,8 @@ func (s *door) rest(ctx *fasthttp.RequestCtx) {
 
 // verified counts how the signature of an order turned out.
 func (s *door) verified(c *limits.Claim, p *placement) {
-	if p.refused == nil {
-		p.seat.proven = true
+	if p.refused == nil || p.forged {
+		p.seat.proven = !p.forged
 	}
 	switch {
 	case s.windows == nil:

@@ -59,14 +59,14 @@
 // A key that sends heartbeats loses its orders after 15 s of silence. Strangers make nothing
 // durable, but for the faucet, which has limits of its own. Everything has a limit: bodies 64 KiB,
 // lists 256 KiB, headers 16 KiB, nesting 32, connections, callers, seats and their queue. Whoever
-// holds a seat computes and waits for nothing.
+// holds a seat computes, and waits for nothing but the orders that share the seat.
 //
 // # Reading order
 //
 // The way above; replay.go (an order that is sent again), idempotency.go (a transfer), bundle.go
 // (lists), answer (results and refusals of orders); secure.go (TLS); cancel.go, tokens.go,
 // heartbeat.go; keys.go, records.go, faucet.go; claims.go (failures; the packages below: limits
-// counts, conn holds sockets, auth holds keys, cors speaks to browsers, head judges heads); door.go
-// (all other Commands), options.go, routes.go, pool.go, metrics.go; operator (the operator's
-// requests).
+// counts, conn holds sockets, auth holds keys, cors speaks to browsers, head judges heads, party
+// shares seats); door.go (all other Commands), options.go, routes.go, pool.go, metrics.go; operator
+// (the operator's requests).
 package ingress

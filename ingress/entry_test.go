@@ -121,11 +121,7 @@ func TestEntryTogether(t *testing.T) {
 	h := entrance{newHouse(t, nil)}
 	h.run([]string{"fund alice 100000"})
 	d := h.dial(t)
-	_, r := socketAt(t, d, tradePath, "\r\n")
-	b, err := json.Marshal(h.login("alice", 0, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.logIn(t, d)
 	send := func(texts ...string) {
 		var all strings.Builder
 		for _, text := range texts {
@@ -135,11 +131,7 @@ func TestEntryTogether(t *testing.T) {
 	}
 	next := func() string {
 		t.Helper()
-		return readText(t, r)
-	}
-	send(`{"id":0,"method":"login","params":` + string(b) + `}`)
-	if got := next(); !strings.HasPrefix(got, `{"id":0,"status":200,`) {
-		t.Fatal(got)
+		return readText(t, d.reader)
 	}
 	var texts []string
 	for i := range 16 {

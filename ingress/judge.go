@@ -53,14 +53,30 @@ func (s *orders) judge(p *placement) {
 
 // judgeSome judges orders that came together, as judge does each of them. It checks their
 // signatures together, which costs less.
-func (s *orders) judgeSome(some bundle) {
+func (s *orders) judgeSome(some []*placement) {
+	for _, p := range some {
+		p.refused = s.read(p)
+	}
+	s.proveSome(some)
+}
+
+// judgeWith judges an order in a party of others: judgeSome by all members.
+func (s *orders) judgeWith(g *company, p *placement) {
+	if p.refused = s.read(p); p.refused == nil {
+		g.Bring(p.seat.waiter.turn, p, s.proveSome)
+	}
+}
+
+// proveSome checks the signatures of the orders that nothing has refused, and completes their
+// Commands.
+func (s *orders) proveSome(some []*placement) {
 	kept, _ := s.lists.Get().(*[]auth.Submission)
 	if kept == nil {
 		kept = new([]auth.Submission)
 	}
 	list := (*kept)[:0]
 	for _, p := range some {
-		if p.refused = s.read(p); p.refused == nil {
+		if p.refused == nil {
 			list = append(list, auth.Submission{Order: &p.request.Signed,
 				Signature: p.request.Signature, NegRisk: p.market.NegRisk})
 		}

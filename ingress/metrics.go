@@ -41,7 +41,7 @@ func newMetrics(p *pool) *metrics {
 			Help:    "Length of the body of an answer, if it is known before it is sent.",
 			Buckets: prometheus.ExponentialBuckets(64, 4, 10)}),
 		together: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "clobd_verify_together",
-			Help:    "Signatures of a list, or of single orders of one socket, that were checked together.",
+			Help:    "Signatures of a list, or of single orders of a socket or a party, checked together.",
 			Buckets: []float64{1, 2, 4, 8, 16}}),
 		busy: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clobd_http_busy_total",

@@ -14,6 +14,7 @@ import (
 	"clobd/ingress/auth"
 	"clobd/ingress/form"
 	"clobd/ingress/limits"
+	"clobd/ingress/party"
 	"clobd/ingress/socket"
 )
 
@@ -67,6 +68,7 @@ type orders struct {
 	*door
 	scratch sync.Pool // of *placement, used again once the answer is written
 	lists   sync.Pool // of *[]auth.Submission, whose signatures are checked
+	crew    party.Crew[*placement]
 }
 
 func (s *orders) borrow(caller *identity, body string) *placement {
@@ -146,7 +148,11 @@ func (s *orders) replace(ctx *fasthttp.RequestCtx, caller *identity) socket.Stor
 // Judge checks the order, its signature last.
 func (t *placing) Judge() {
 	t.p.seat, t.p.watch = t.now, t.watch
-	t.judge(t.p)
+	if g := t.now.held.Load(); g == nil || g == alone {
+		t.judge(t.p)
+	} else {
+		t.judgeWith(g, t.p)
+	}
 }
 
 // Enter enters the order, unless a check has refused it.

@@ -18,6 +18,7 @@ import (
 	"clobd/api/wire"
 	"clobd/engine"
 	"clobd/ingress/conn"
+	"clobd/ingress/head"
 )
 
 // trades makes c a connection over which an order has come.
@@ -74,8 +75,8 @@ func TestBodyThatLooksLikeAnOrderHoldsNoPlace(t *testing.T) {
 	h.trades(t, c)
 	_, one, _ := strings.Cut(h.rawOrder("alice buy A 5 @ 0.10 salt=3"), "\r\n\r\n")
 	first := `[` + one + `,"`
-	list := h.rawSigned("POST", "/orders", first+orderStart+`"]`)
-	at := strings.Index(list, orderStart+`"]`)
+	list := h.rawSigned("POST", "/orders", first+head.OrderStart+`"]`)
+	at := strings.Index(list, head.OrderStart+`"]`)
 	c.write(list[:at])
 	time.Sleep(20 * time.Millisecond)
 	c.write(list[at:])
@@ -110,7 +111,7 @@ func TestPipelinedOrdersTakeTurns(t *testing.T) {
 	unlock()
 	awaitBack(t, p)
 	release()
-	p.leave()
+	p.leave(alone)
 	waits.joined.Wait()
 	if got := <-looked; got != "somebody else" {
 		t.Errorf("%s was next", got)
@@ -159,7 +160,7 @@ func TestBodyIsNoOrder(t *testing.T) {
 	h.trades(t, c)
 	c.write("POST /books HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nc\r\n")
 	time.Sleep(20 * time.Millisecond) // what comes together is read together
-	c.write(orderStart + "\r\n0\r\n\r\n")
+	c.write(head.OrderStart + "\r\n0\r\n\r\n")
 	if got := c.answer(); !strings.HasPrefix(got, "200") {
 		t.Fatal(got)
 	}
@@ -213,7 +214,7 @@ func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	for i := range text {
 		text[i] = byte(rand.N(256))
 	}
-	if err := c.seat.take(engine.Address{1}); err != nil {
+	if err := c.seat.take(engine.Address{1}, true); err != nil {
 		t.Fatal(err)
 	}
 	var joined sync.WaitGroup
@@ -230,7 +231,7 @@ func TestUnreadAnswersHoldNoPlace(t *testing.T) {
 	if err != nil || wrote != len(text) {
 		t.Errorf("wrote %d of %d: %v", wrote, len(text), err)
 	}
-	if err := c.seat.take(engine.Address{1}); err != nil {
+	if err := c.seat.take(engine.Address{1}, true); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.Close()
@@ -259,7 +260,7 @@ func TestPlacesComeBackWithTheNext(t *testing.T) {
 	}
 	p.reading(time.Now())
 	for range 2 {
-		p.leave()
+		p.leave(alone)
 	}
 	if len(next.turn) != 1 || p.running != 1 {
 		t.Errorf("%d run", p.running)
@@ -276,7 +277,7 @@ func TestLeavingNodeTakesNoPlaceEarly(t *testing.T) {
 	c.seat.early = true
 	for _, draining := range []bool{false, true} {
 		c.server.draining.Store(draining)
-		go func() { _, _ = io.WriteString(far, orderStart) }()
+		go func() { _, _ = io.WriteString(far, head.OrderStart) }()
 		if _, err := c.Read(make([]byte, 64)); err != nil || (runningNow(p) == 0) != draining {
 			t.Errorf("draining %v: %d run, %v", draining, runningNow(p), err)
 		}
@@ -493,12 +494,12 @@ func TestPoolTry(t *testing.T) {
 	if w == nil || err != nil {
 		t.Fatal(err)
 	}
-	p.leave()
+	p.leave(alone)
 	if p.try(1) != 0 || len(w.turn) != 1 {
 		t.Error("a helper went before one who waits")
 	}
-	p.leave()
-	p.leave()
+	p.leave(alone)
+	p.leave(alone)
 	p.reading(time.Now())
 	if p.try(1) != 1 {
 		t.Error("nobody runs")
@@ -510,8 +511,8 @@ func TestPoolTry(t *testing.T) {
 	if p.try(1) != 0 || len(w.turn) != 1 {
 		t.Error("a helper went before one who waits since there was a reader")
 	}
-	p.leave()
-	p.leave()
+	p.leave(alone)
+	p.leave(alone)
 	if p.close(); p.try(1) != 0 || p.running != 0 {
 		t.Errorf("a closed pool has %d running", p.running)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"clobd/engine"
 	"clobd/ingress/limits"
+	"clobd/ingress/party"
 )
 
 // Bounds of the pool.
@@ -43,7 +44,8 @@ var (
 //
 //	do ─► a seat is free ─► run
 //	 └──► full, or this wallet's share is taken ─► errPoolFull
-//	       └──► wait, first come first served ─► who leaves passes the seat on ─► run
+//	       └──► wait, first come first served ─► who leaves passes the seat on: to the next
+//	            one, or to a party of the next ones ─► run
 //	back ─► the same before all others, and never refused
 type pool struct {
 	workers int // seats
@@ -75,17 +77,24 @@ type spans struct {
 	reads    time.Duration // after a read, with one seat less
 }
 
-// waiter is a goroutine that waits for a seat. Once the goroutine has its turn, or the error that
-// ends its wait, the waiter can be used again.
+// waiter is a goroutine that waits for a seat. Once the goroutine has a seat of its own, has left
+// its party, or has the error that ends its wait, the waiter can be used again.
 type waiter struct {
 	wallet   engine.Address
 	deadline time.Time
-	seen     int64 // by the Crowd
+	seen     int64    // by the Crowd
+	shares   bool     // it may share a seat
+	party    *company // with whom it has its seat
 	next     *waiter
-	turn     chan error // nil: the seat is yours
+	turn     chan error // nil: a seat is yours, or all of a party were checked
 }
 
 func newWaiter() *waiter { return &waiter{turn: make(chan error, 1)} }
+
+// company is the orders that share a seat. Whoever shares with nobody has alone.
+type company = party.Party[*placement]
+
+var alone = new(company)
 
 // queue holds waiters in their order.
 type queue struct{ first, last *waiter }
@@ -120,10 +129,11 @@ func newPool(workers int) *pool {
 // do runs work as soon as there is a seat, and returns when work has finished. While it waits, it
 // takes from wallet's share of the queue. After an error (errPool…) work was never called.
 func (p *pool) do(wallet engine.Address, work func()) error {
-	if err := p.sit(newWaiter(), wallet, false); err != nil {
+	w := newWaiter()
+	if err := p.sit(w, wallet, false); err != nil {
 		return err
 	}
-	defer p.leave() // also if work panics
+	defer p.leave(w.party) // also if work panics
 	work()
 	return nil
 }
@@ -162,6 +172,7 @@ func (p *pool) enter(w *waiter, wallet engine.Address, proven bool) (waits *wait
 	if p.closed {
 		return nil, errPoolClosed
 	}
+	w.party = alone
 	p.fill()
 	if p.running < p.seats() {
 		p.running++
@@ -254,11 +265,14 @@ func (p *pool) back(w *waiter) {
 	<-w.turn
 }
 
-func (p *pool) leave() {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.running--
-	p.fill()
+// leave gives a seat back once all of a party have left it.
+func (p *pool) leave(g *company) {
+	if g == alone || g.Leave() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		p.running--
+		p.fill()
+	}
 }
 
 // fill gives free seats to answers, then to new work that is not too old. The mutex is held.
@@ -268,17 +282,42 @@ func (p *pool) fill() {
 		p.answers.pop().turn <- nil
 	}
 	for p.queue.first != nil && p.running < p.seats() {
-		now, w := time.Now(), p.pop()
-		if now.After(w.deadline) {
+		if first := p.next(time.Now()); first != nil {
+			p.running++
+			first.turn <- nil
+		}
+	}
+}
+
+// next takes from the queue who gets a seat: the first one, in a party with those who follow if all
+// of them may share it and enough wait. Each free seat gets its part. Whoever is in a party no
+// longer counts as waiting. If all that next took had waited for too long, it returns nil.
+func (p *pool) next(now time.Time) (first *waiter) {
+	g, most := alone, 1
+	if p.waiting >= party.Least && p.queue.first.shares {
+		free := p.seats() - p.running
+		g, most = new(company), min(max((p.waiting+free-1)/free, party.Least), party.Most)
+	}
+	for n := 0; n < most; {
+		w := p.queue.first
+		if w == nil || g != alone && !w.shares {
+			break
+		}
+		if p.pop(); now.After(w.deadline) {
 			p.expired.Add(1)
 			w.turn <- errPoolExpired
 			continue
 		}
 		p.turns(now)
-		p.running++
 		p.ran.Add(1)
-		w.turn <- nil
+		if w.party = g; g != alone {
+			g.Join(w.turn)
+		}
+		if n++; n == 1 {
+			first = w
+		}
 	}
+	return first
 }
 
 // turns notes that an order that has waited gets its seat. A pause of the machine tells nothing of

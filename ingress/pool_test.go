@@ -193,7 +193,7 @@ func TestPoolIsBounded(t *testing.T) {
 		if err := <-w.turn; err != nil {
 			t.Fatalf("a proven wallet: %v", err)
 		}
-		p.leave()
+		p.leave(alone)
 	}
 	waits.joined.Wait()
 	if string(order) != "\x01\x01\x02\x02\x03\x03\x04\x04" {
@@ -268,9 +268,9 @@ func TestPoolUnlearns(t *testing.T) {
 		if waits, err := p.enter(w, engine.Address{2}, false); waits == nil || err != nil {
 			t.Fatal(waits, err)
 		}
-		p.leave()
+		p.leave(alone)
 		<-w.turn
-		p.leave()
+		p.leave(alone)
 	}
 	learned := p.gap.Load()
 	if learned > int64(poolBurst)/4 {
@@ -324,13 +324,13 @@ func TestPoolAnswers(t *testing.T) {
 	var second sync.WaitGroup
 	second.Go(func() { p.back(answers[1]) })
 	awaitBack(t, p)
-	p.leave()
+	p.leave(alone)
 	second.Wait()
 	if p.running != 2 || len(w.turn) != 0 {
 		t.Errorf("%d run, %d of those who wait", p.running, len(w.turn))
 	}
-	p.leave()
-	p.leave()
+	p.leave(alone)
+	p.leave(alone)
 	if p.running != 1 || len(w.turn) != 1 {
 		t.Errorf("%d run, %d of those who wait", p.running, len(w.turn))
 	}

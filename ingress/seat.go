@@ -25,12 +25,12 @@ import (
 //
 // All belong to the connection's goroutine, but whoever closes the connection may call leave.
 type seat struct {
-	held   atomic.Bool // leave may come from whoever closes the connection
+	held   atomic.Pointer[company] // nil: no seat. leave may come from whoever closes the connection
 	pool   *pool
 	waiter *waiter
 
 	direct bool // the connection is one caller's own, not that of a proxy that stands for many
-	proven bool // an order with a good signature has come over the connection
+	proven bool // the last signature that came over the connection was good
 	early  bool // the next order takes its seat before it is parsed
 	// fresh: what was read last began with an order, and nothing of it has been handled yet.
 	fresh   bool
@@ -41,16 +41,18 @@ type seat struct {
 func newSeat(p *pool) seat { return seat{pool: p, waiter: newWaiter()} }
 
 // take waits for a seat, unless the order has one since its first byte. The next order of the
-// connection takes its seat for the same payer. Errors: errPoolFull, errPoolExpired, errPoolClosed.
-func (s *seat) take(payer engine.Address) error {
+// connection takes its seat for the same payer. A single order may share the seat. Errors:
+// errPoolFull, errPoolExpired, errPoolClosed.
+func (s *seat) take(payer engine.Address, single bool) error {
 	if err := s.refusal(); err != nil {
 		return err
 	}
-	if !s.held.Load() {
+	if s.held.Load() == nil {
+		s.waiter.shares = single && s.proven // a strange key takes a party twenty times as long
 		if err := s.pool.sit(s.waiter, payer, s.proven); err != nil {
 			return err
 		}
-		s.held.Store(true)
+		s.held.Store(s.waiter.party)
 	}
 	if s.early = s.direct; s.early {
 		s.payer = payer
@@ -68,57 +70,44 @@ func (s *seat) refusal() error {
 // leave returns the seat to the pool while its order waits, so that another order can use it. leave
 // does nothing if s is nil.
 func (s *seat) leave() {
-	if s != nil && s.held.Load() && s.held.Swap(false) { // most reads hold none
-		s.pool.leave()
+	if s == nil || s.held.Load() == nil { // most reads hold none
+		return
+	}
+	if g := s.held.Swap(nil); g != nil {
+		if g != alone {
+			g.Miss(s.waiter.turn)
+		}
+		s.pool.leave(g)
 	}
 }
 
 // back waits for a seat, before all orders that are new.
 func (s *seat) back() {
-	if s != nil && !s.held.Load() {
+	if s != nil && s.held.Load() == nil {
 		s.pool.back(s.waiter)
-		s.held.Store(true)
+		s.held.Store(alone)
 	}
 }
-
-// orderStart and listStart are how public clients begin a request that places orders.
-const (
-	orderPath  = "/order"
-	listPath   = "/orders"
-	orderStart = "POST " + orderPath + " "
-	listStart  = "POST " + listPath + " "
-)
 
 // begins takes a seat for bytes that seem to be an order before they are parsed: an order that
 // waits has then cost one read of its socket. The share of the queue is that of the order before.
 // What the queue has no room for is refused now.
 func (s *seat) begins(b []byte) {
 	s.fresh = false
-	if orders, _ := placesOrders(b); !orders {
+	if orders, _ := head.PlacesOrders(b); !orders {
 		return
 	}
 	if s.crowded() {
 		s.fresh, s.refused = true, s.pool.refuse()
-	} else if s.early && bytes.HasPrefix(b, []byte(orderStart)) {
+	} else if s.early && bytes.HasPrefix(b, []byte(head.OrderStart)) {
 		s.fresh, s.refused = true, nil
-		s.refused = s.take(s.payer)
+		s.refused = s.take(s.payer, true)
 	}
 }
 
 // crowded reports whether the queue has no room for the next order of the connection.
 func (s *seat) crowded() bool {
 	return s.pool.crowded(s.waiter, s.payer, s.proven)
-}
-
-// placesOrders reports whether bytes seem to begin a request that places orders, or a list of them.
-func placesOrders(b []byte) (orders, list bool) {
-	for i, start := range [...]string{orderStart, "POST /clob" + orderPath + " ", listStart,
-		"POST /clob" + listPath + " "} {
-		if bytes.HasPrefix(b, []byte(start)) {
-			return true, i > 1
-		}
-	}
-	return false, false
 }
 
 // next gives up the seat, or its refusal, unless the request that is handled now took it. The order
@@ -131,7 +120,7 @@ func (s *seat) next(orders bool) {
 		s.refused = nil
 	}
 	s.fresh = false
-	if orders && s.refused == nil && !s.held.Load() && s.crowded() {
+	if orders && s.refused == nil && s.held.Load() == nil && s.crowded() {
 		s.refused = s.pool.refuse()
 	}
 }
@@ -242,7 +231,7 @@ func (c *orderConn) Read(b []byte) (int, error) {
 // one, or none whose end is plain. While the node drains, the HTTP server may close what waits.
 func (c *orderConn) turnAway(b []byte, n int) (away bool, err error) {
 	s := c.server
-	orders, list := placesOrders(b[:n])
+	orders, list := head.PlacesOrders(b[:n])
 	if !orders || c.lines.Bare || s.draining.Load() || !s.ready.Load() || !c.seat.crowded() {
 		return false, nil
 	}

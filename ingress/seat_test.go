@@ -226,12 +226,12 @@ func TestAnswersGoFirst(t *testing.T) {
 	if first := <-told; first != "answer" {
 		t.Errorf("%s came first", first)
 	}
-	p.leave()
+	p.leave(alone)
 	waits.joined.Wait()
 	p.close()
 	s.back()
 	s.leave()
-	if err := s.take(engine.Address{}); err != errPoolClosed || p.running != 0 {
+	if err := s.take(engine.Address{}, true); err != errPoolClosed || p.running != 0 {
 		t.Errorf("%v, %d still run", err, p.running)
 	}
 }
@@ -248,12 +248,12 @@ func TestReadersTakeAPlace(t *testing.T) {
 		t.Fatalf("%d places beside a reader", p.seats())
 	}
 	a, b := newSeat(p), newSeat(p)
-	if err := a.take(engine.Address{1}); err != nil {
+	if err := a.take(engine.Address{1}, true); err != nil {
 		t.Fatal(err)
 	}
 	var joined sync.WaitGroup
 	joined.Go(func() {
-		if err := b.take(engine.Address{2}); err != nil {
+		if err := b.take(engine.Address{2}, true); err != nil {
 			t.Error(err)
 		}
 	})
@@ -261,7 +261,7 @@ func TestReadersTakeAPlace(t *testing.T) {
 	a.leave()
 	joined.Wait()
 	p.read.Store(p.read.Load() - int64(p.spans.reads))
-	if err := a.take(engine.Address{1}); err != nil || p.running != 2 {
+	if err := a.take(engine.Address{1}, true); err != nil || p.running != 2 {
 		t.Fatalf("%v, %d run", err, p.running)
 	}
 	a.leave()

@@ -92,6 +92,7 @@ func New(o Options) (*Server, error) {
 	s.beats = heartbeats{cancels: &s.cancels, chains: make(map[beatKey]*chain),
 		open: make(map[beatKey]int)}
 	s.orders = orders{door: d}
+	s.orders.crew.Work, s.orders.crew.Leave = s.orders.judgeSome, func() { s.pool.leave(alone) }
 	s.tokens = tokens{d}
 	s.faucet = faucet{door: d, callers: limits.New(o.Now)}
 	s.keys = keys{door: d, faucet: &s.faucet, beats: &s.beats}
@@ -275,7 +276,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	c, ok := ctx.Conn().(*orderConn)
 	if ok {
 		path := strings.TrimPrefix(wire.Text(ctx.Path()), "/clob")
-		c.seat.next(ctx.IsPost() && (path == orderPath || path == listPath))
+		c.seat.next(ctx.IsPost() && (path == head.OrderPath || path == head.ListPath))
 		if c.lines.Bare {
 			refused = head.Malformed
 		} else if c.Evicted() {

@@ -36,6 +36,12 @@ func journeyOf(t socket.Story) *journey {
 	return nil
 }
 
+// ofOne reports whether t is the story of one order.
+func ofOne(t socket.Story) bool {
+	_, is := t.(*placing)
+	return is
+}
+
 // callers are identities that no story uses now.
 var callers = sync.Pool{New: func() any { return new(identity) }}
 
@@ -61,7 +67,7 @@ func (s *Server) tells(open opener) fasthttp.RequestHandler {
 		}
 		if at := journeyOf(t); at != nil {
 			*at = journey{seatOf(ctx), seatOf(ctx), watch, arrived(ctx), took}
-			if err := at.now.take(s.orders.payer(caller)); err != nil {
+			if err := at.now.take(s.orders.payer(caller), ofOne(t)); err != nil {
 				s.refusePool(err).Send(ctx)
 				return
 			}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
 
@@ -70,13 +69,4 @@ func (s *Server) Surviving(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(w, r)
 	})
-}
-
-// keep is deferred by goroutines that work for one request: it keeps the first panic of them, for
-// the request's own goroutine to go on with. A panic of any other goroutine ends the process.
-func keep(first *atomic.Pointer[string]) {
-	if cause := recover(); cause != nil {
-		text := fmt.Sprintf("%v\n%s", cause, debug.Stack())
-		first.CompareAndSwap(nil, &text)
-	}
 }

@@ -36,10 +36,10 @@ type action struct {
 // actions returns the methods of a socket, by name.
 func (s *Server) actions() map[string]*action {
 	all := map[string]*action{
-		"order.place":       {method: "POST", path: orderPath, open: s.orders.place},
+		"order.place":       {method: "POST", path: head.OrderPath, open: s.orders.place},
 		"order.place_many":  {method: "POST", path: "/orders", open: s.orders.placeAll, most: head.ListBytes},
-		"order.replace":     {method: "POST", path: orderPath, open: s.orders.replace},
-		"order.cancel":      {method: "DELETE", path: orderPath, open: s.cancels.cancelOne},
+		"order.replace":     {method: "POST", path: head.OrderPath, open: s.orders.replace},
+		"order.cancel":      {method: "DELETE", path: head.OrderPath, open: s.cancels.cancelOne},
 		"order.cancel_many": {method: "DELETE", path: "/orders", open: s.cancels.cancelMany, most: head.ListBytes},
 		"order.cancel_all":  {method: "DELETE", path: "/cancel-all", open: s.cancels.sweepSome},
 		"order.get":         {method: "GET", path: "/data/order/0x", open: s.showOrder}, // the path of any id
@@ -148,7 +148,8 @@ const rested = "rested"
 
 // judge checks a batch in the socket's seat, and in free seats. Single orders are checked together.
 func (d *desk) judge(batch []*socket.Exchange) {
-	if err := d.seat.take(d.orders.payer(&d.caller)); err != nil {
+	lone := len(batch) == 1 && ofOne(batch[0].Story)
+	if err := d.seat.take(d.orders.payer(&d.caller), lone); err != nil {
 		for _, x := range batch {
 			if x.Signed {
 				d.refusePool(err).Send(&x.Ctx)

@@ -26,13 +26,7 @@ func refuseUnclear(c *head.Credentials, err error, needs []int, now time.Time) *
 	case c.Doubled != "":
 		fault = "twice: " + c.Doubled
 	case errors.Is(err, auth.ErrMissing) || errors.Is(err, auth.ErrL1Missing):
-		var missing []string
-		for _, n := range needs {
-			if *c.At(n) == "" {
-				missing = append(missing, string(c.Dialect)+head.Names[n])
-			}
-		}
-		fault = "missing: " + strings.Join(missing, ", ")
+		fault = "missing: " + strings.Join(c.Missing(needs), ", ")
 	default:
 		return refused
 	}

@@ -82,3 +82,13 @@ func (c *Credentials) At(n int) *string {
 		&c.ReadOnly, &c.Builder.Key, &c.Builder.Passphrase, &c.Builder.Timestamp, &c.Builder.Signature,
 	}[n]
 }
+
+// Missing names the headers of these numbers that the request does not have.
+func (c *Credentials) Missing(needs []int) (names []string) {
+	for _, n := range needs {
+		if *c.At(n) == "" {
+			names = append(names, string(c.Dialect)+Names[n])
+		}
+	}
+	return names
+}

@@ -145,14 +145,17 @@ func door() []row {
 		{pkg: "ingress/cors", out: []string{fast}, no: map[string]string{
 			"clobd/ingress/auth": "a page has no right that another client lacks",
 		}},
+		{pkg: "ingress/party", no: map[string]string{
+			"clobd": "it shares seats, whoever sits there",
+		}},
 		{pkg: "ingress/head", ours: []string{"api/wire"}, out: []string{fast, hguts}, no: map[string]string{
 			"clobd/engine": "it knows heads, whatever requests ask for",
 		}},
 		{pkg: "ingress",
 			ours: []string{"engine", "engine/view", "engine/sequencer", "ingress/answer",
 				"ingress/auth", "ingress/conn", "ingress/cors", "ingress/form", "ingress/head",
-				"ingress/limits", "ingress/operator", "ingress/socket", "api/wire", "api/wire/live",
-				"api/wire/scan"},
+				"ingress/limits", "ingress/operator", "ingress/party", "ingress/socket", "api/wire",
+				"api/wire/live", "api/wire/scan"},
 			out:   []string{fast, route, prom},
 			tests: []string{"scripts/openapi", "scripts/asyncapi", "engine/sequencer/memory", gojs, wsock},
 			no: map[string]string{
