@@ -14,5 +14,6 @@
 //   - Judge and Plain copy nothing and allocate nothing.
 //   - Whatever Plain takes has one end for all readers, and Judge serves it.
 //
-// Reading order: head.go; plain.go; credentials.go (what the headers say about who asks).
+// Reading order: head.go; plain.go; orders.go (which requests place orders); credentials.go (what
+// the headers say about who asks).
 package head
