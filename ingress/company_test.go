@@ -14,7 +14,8 @@ import (
 )
 
 // lineUp has goroutines of these kinds wait in the full pool p: s with a single order, l with a
-// list, x with a single order that has waited for too long.
+// list, x with a single order that has waited for too long. An f first, which is an s, says that
+// there is a flood.
 func lineUp(t *testing.T, p *pool, kinds string) (all []*waiter) {
 	t.Helper()
 	for i, kind := range kinds {
@@ -38,13 +39,16 @@ func TestPoolSeatsCompanies(t *testing.T) {
 		{"sss", "0 1 2"}, {"ssss", "0+1+2+3"}, {"llll", "0 1 2 3"},
 		{"ssssssssssssssssssss", "0+1+2+3+4+5+6+7+8+9+10+11+12+13+14 15+16+17+18+19"},
 		{"ssssls", "0+1+2+3 4 5"}, {"lsssss", "0 1+2+3+4+5"}, {"slsss", "0 1 2 3 4"},
-		{"sxsxs", "0+2+4"}, {"xlsss", "1 2 3 4"}, {"xxxx", ""}, {"xsss", "1+2+3"},
+		{"fssssssssss", "0+1+2+3+4 5+6+7+8+9 10"}, {"sxsxs", "0+2+4"}, {"xlsss", "1 2 3 4"}, {"xxxx", ""}, {"xsss", "1+2+3"},
 	} {
 		p := unhurry(newPool(1))
 		if w, err := p.enter(newWaiter(), engine.Address{0xff}, false); w != nil || err != nil {
 			t.Fatal(w, err)
 		}
 		all := lineUp(t, p, c.kinds)
+		if c.kinds[0] == 'f' {
+			p.flood.Store(2 * floodBegins)
+		}
 		var seats []string
 		for p.leave(alone); p.running > 0; {
 			var names []string

@@ -17,6 +17,7 @@ const (
 	poolWait     = 5 * time.Millisecond   // the same in a flood
 	floodWeight  = 8                      // turns without a refusal make up for one refusal
 	floodBegins  = 128                    // turns to make up for; 4 times these at most
+	floodParty   = 5                      // members of a party in a flood: all else waits less
 	poolFew      = 64                     // callers may all wait if no more ask
 	poolGuess    = 100 * time.Microsecond // of a seat's work, until turns were measured
 	gapsKept     = 64                     // turns that the measure covers, roughly
@@ -241,10 +242,12 @@ func (p *pool) try(most int) (taken int) {
 	return taken
 }
 
+func (p *pool) flooded() bool { return p.flood.Load() >= floodBegins }
+
 // capacity is how many pieces of work may wait.
 func (p *pool) capacity() int {
 	wait := p.spans.burst
-	if p.flood.Load() >= floodBegins {
+	if p.flooded() {
 		wait = p.spans.wait
 	}
 	return int(min(max(int64(wait)/p.gap.Load(), int64(p.workers)), poolSlots))
@@ -295,8 +298,11 @@ func (p *pool) fill() {
 func (p *pool) next(now time.Time) (first *waiter) {
 	g, most := alone, 1
 	if p.waiting >= party.Least && p.queue.first.shares {
-		free := p.seats() - p.running
-		g, most = new(company), min(max((p.waiting+free-1)/free, party.Least), party.Most)
+		free, top := p.seats()-p.running, party.Most
+		if p.flooded() {
+			top = floodParty
+		}
+		g, most = new(company), min(max((p.waiting+free-1)/free, party.Least), top)
 	}
 	for n := 0; n < most; {
 		w := p.queue.first

@@ -12,7 +12,7 @@ import (
 const (
 	maxRoom    = 6_000  // lines of a package without its tests
 	maxLarge   = 7_500  // lines of a package with a row in largeRooms
-	maxProduct = 81_870 // lines of all packages together; only a new capability raises it
+	maxProduct = 81_880 // lines of all packages together; only a new capability raises it
 	maxMethods = 40     // methods of a type
 )
 
