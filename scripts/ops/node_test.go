@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -205,15 +206,19 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) (too
 	return time.Since(begun)
 }
 
-// freePort returns an address that nobody listens at.
+// freePort returns an address that nobody listens at. Its port is none of those that the system
+// gives to connections, of which one might take it before a node listens there.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(10_000)))
+		if err == nil {
+			defer ln.Close()
+			return ln.Addr().String()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("all ports are taken")
+	return ""
 }
 
 // ownDisk moves the data of a node to a filesystem of its own, and returns what makes that hang.
