@@ -268,7 +268,7 @@ func (p *pool) back(w *waiter) {
 	<-w.turn
 }
 
-// leave gives a seat back once all of a party have left it.
+// leave ends the work of an order in its seat. The last order of a party gives the seat back.
 func (p *pool) leave(g *company) {
 	if g == alone || g.Leave() {
 		p.mutex.Lock()

@@ -48,7 +48,7 @@ func (s *seat) take(payer engine.Address, single bool) error {
 		return err
 	}
 	if s.held.Load() == nil {
-		s.waiter.shares = single && s.proven // a strange key takes a party twenty times as long
+		s.waiter.shares = single && s.proven // a party would wait for the recovery of a key
 		if err := s.pool.sit(s.waiter, payer, s.proven); err != nil {
 			return err
 		}

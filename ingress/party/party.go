@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Bounds of a party. Two or three orders would wait longer for each other than their check gains.
+// Bounds of a party's members. Two or three would wait longer for each other than the common check
+// saves.
 const (
 	Least = 4
 	Most  = 15

@@ -206,8 +206,8 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) (too
 	return time.Since(begun)
 }
 
-// freePort returns an address that nobody listens at. Its port is none of those that the system
-// gives to connections, of which one might take it before a node listens there.
+// freePort returns an address that nobody listens at. The system gives connections ports from 32768
+// on, so no connection takes this one before a node listens there.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
