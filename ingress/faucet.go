@@ -2,10 +2,13 @@ package ingress
 
 import (
 	"crypto/sha256"
+	"errors"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/ingress/limits"
 )
 
@@ -15,8 +18,8 @@ type faucet struct {
 	*door
 	callers *limits.Windows
 
-	mutex   sync.Mutex
-	pending int // gifts on their way
+	mutex   sync.Mutex   // held by who begins to give
+	pending atomic.Int64 // gifts on their way
 }
 
 // GiftID is the id of the Deposit that gives a wallet its gift.
@@ -24,21 +27,18 @@ func GiftID(a engine.Address) engine.OrderID {
 	return sha256.Sum256(append([]byte("faucet"), a[:]...))
 }
 
-// give deposits the gift, if there is one and the wallet has no account yet.
+// give deposits the gift, if there is one and the wallet has no account yet. Where a gift does not
+// enter, the next derivation tries again.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
-	if f.options.Faucet == 0 {
-		return
-	}
-	if _, known := f.options.Board.Directory.Wallet(a); known || !f.mayGive(from) {
+	_, known := f.options.Board.Directory.Wallet(a)
+	if f.options.Faucet == 0 || known || !f.mayGive(from) {
 		return
 	}
 	gift := engine.Command{Kind: engine.Deposit, Address: a, Cash: f.options.Faucet, ID: GiftID(a)}
-	defer func() { // also if it panics
-		f.mutex.Lock()
-		f.pending--
-		f.mutex.Unlock()
-	}()
-	_, _ = f.deposit(&gift) // the next derivation tries again
+	defer f.pending.Add(-1) // also if it panics
+	if _, err := f.deposit(&gift); errors.Is(err, sequencer.ErrUnknown) {
+		_, _ = f.deposit(&gift) // the leader ended, perhaps before the gift reached it
+	}
 }
 
 // mayGive counts one gift, if the caller's window has room and there are not too many wallets. The
@@ -46,11 +46,11 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 func (f *faucet) mayGive(from netip.Addr) bool {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	wallets := int(f.options.Board.Counters().Wallets)
-	if wallets+f.pending >= f.options.FaucetWallets || !f.callers.Gift(from) {
+	wallets := int64(f.options.Board.Counters().Wallets) + f.pending.Load()
+	if wallets >= int64(f.options.FaucetWallets) || !f.callers.Gift(from) {
 		return false
 	}
-	f.pending++
+	f.pending.Add(1)
 	return true
 }
 

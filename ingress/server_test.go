@@ -18,6 +18,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"clobd/engine"
+	"clobd/engine/sequencer"
 	"clobd/ingress/auth"
 	"clobd/ingress/head"
 )
@@ -178,8 +179,52 @@ func TestFaucetGivesAgain(t *testing.T) {
 	}
 	bob := trader("bob").Address
 	no, _ := h.board.Directory.Wallet(bob)
-	if h.board.Directory.Owner(no) != no || h.server.faucet.pending != 0 {
-		t.Errorf("owner %d of %d, %d pending", h.board.Directory.Owner(no), no, h.server.faucet.pending)
+	if h.board.Directory.Owner(no) != no || h.server.faucet.pending.Load() != 0 {
+		t.Errorf("owner %d of %d, %d pending", h.board.Directory.Owner(no), no, h.server.faucet.pending.Load())
+	}
+}
+
+// TestFaucetGivesOnce: a gift of which nobody knows whether it has entered is entered again, and
+// the wallet has one gift in the end, whether the first had entered or not.
+func TestFaucetGivesOnce(t *testing.T) {
+	for _, entered := range []bool{false, true} {
+		gifts := 0
+		calls := sequencer.NewCalls(time.Hour)
+		h := newHouse(t, func(o *Options) {
+			o.Faucet, o.FaucetWallets = 4*engine.Unit, 1
+			enter := o.Enter
+			o.Enter = func(c *engine.Command) (*sequencer.Call, error) {
+				if c.Kind != engine.Deposit {
+					return enter(c)
+				}
+				if gifts++; gifts > 1 {
+					return enter(c)
+				}
+				if entered {
+					first, err := enter(c)
+					if err == nil {
+						_, err = first.Wait()
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				lost := calls.Prepare(new(engine.Command), c)
+				lost.Answer(engine.Receipt{}, nil, sequencer.ErrUnknown)
+				return lost, nil
+			}
+		})
+		if got := h.run([]string{"derive alice"}); !strings.HasPrefix(got, "200\n") || gifts != 2 {
+			t.Errorf("%d gifts: %s", gifts, got)
+		}
+		for _, c := range []struct{ order, want string }{
+			{"order alice buy A 10 @ 0.40 salt=1", "200\n"}, // all of one gift
+			{"order alice buy A 10 @ 0.40 salt=2", "400\n"},
+		} {
+			if got := h.run([]string{c.order}); !strings.HasPrefix(got, c.want) {
+				t.Errorf("first gift entered %v: %s: %s", entered, c.order, got)
+			}
+		}
 	}
 }
 
