@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 
 	"clobd/engine"
@@ -17,8 +16,6 @@ import (
 type faucet struct {
 	*door
 	callers *limits.Windows
-
-	mutex   sync.Mutex   // held by who begins to give
 	pending atomic.Int64 // gifts on their way
 }
 
@@ -27,31 +24,33 @@ func GiftID(a engine.Address) engine.OrderID {
 	return sha256.Sum256(append([]byte("faucet"), a[:]...))
 }
 
-// give deposits the gift, if there is one and the wallet has no account yet. Where a gift does not
-// enter, the next derivation tries again.
+// give deposits the gift, if there is one and the wallet has no account yet. Where neither the gift
+// nor a Link enters, the next derivation tries again.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
-	_, known := f.options.Board.Directory.Wallet(a)
-	if f.options.Faucet == 0 || known || !f.mayGive(from) {
+	if f.options.Faucet == 0 {
+		return
+	}
+	if _, known := f.options.Board.Directory.Wallet(a); known || !f.mayGive(from) {
 		return
 	}
 	gift := engine.Command{Kind: engine.Deposit, Address: a, Cash: f.options.Faucet, ID: GiftID(a)}
 	defer f.pending.Add(-1) // also if it panics
-	if _, err := f.deposit(&gift); errors.Is(err, sequencer.ErrUnknown) {
-		_, _ = f.deposit(&gift) // the leader ended, perhaps before the gift reached it
+	_, err := f.deposit(&gift)
+	if errors.Is(err, sequencer.ErrUnknown) || errors.Is(err, sequencer.ErrNoLeader) {
+		_, _ = f.deposit(&gift) // the node that led has ended, or leads no more
 	}
 }
 
 // mayGive counts one gift, if the caller's window has room and there are not too many wallets. The
 // window holds even with no Options.Windows.
 func (f *faucet) mayGive(from netip.Addr) bool {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	wallets := int64(f.options.Board.Counters().Wallets) + f.pending.Load()
-	if wallets >= int64(f.options.FaucetWallets) || !f.callers.Gift(from) {
-		return false
+	others := f.pending.Add(1) - 1 // before the wallets: a gift that ends now counts twice, not never
+	wallets := int64(f.options.Board.Counters().Wallets)
+	may := others+wallets < int64(f.options.FaucetWallets) && f.callers.Gift(from)
+	if !may {
+		f.pending.Add(-1)
 	}
-	f.pending.Add(1)
-	return true
+	return may
 }
 
 // enterFor enters a Command of an operator and waits for its Receipt.
