@@ -24,8 +24,8 @@ func GiftID(a engine.Address) engine.OrderID {
 	return sha256.Sum256(append([]byte("faucet"), a[:]...))
 }
 
-// give deposits the gift, if there is one and the wallet has no account yet. Where neither the gift
-// nor a Link enters, the next derivation tries again.
+// give deposits the gift, if there is one and the wallet has no account yet. If the gift does not
+// enter, the next derivation tries again, unless a Link has made the account meanwhile.
 func (f *faucet) give(a engine.Address, from netip.Addr) {
 	if f.options.Faucet == 0 {
 		return
@@ -37,14 +37,15 @@ func (f *faucet) give(a engine.Address, from netip.Addr) {
 	defer f.pending.Add(-1) // also if it panics
 	_, err := f.deposit(&gift)
 	if errors.Is(err, sequencer.ErrUnknown) || errors.Is(err, sequencer.ErrNoLeader) {
-		_, _ = f.deposit(&gift) // the node that led has ended, or leads no more
+		_, _ = f.deposit(&gift) // the leader ended or changed; the engine takes the id once
 	}
 }
 
 // mayGive counts one gift, if the caller's window has room and there are not too many wallets. The
 // window holds even with no Options.Windows.
 func (f *faucet) mayGive(from netip.Addr) bool {
-	others := f.pending.Add(1) - 1 // before the wallets: a gift that ends now counts twice, not never
+	// A gift that ends between the two counts must be in one of them, so the wallets are second.
+	others := f.pending.Add(1) - 1
 	wallets := int64(f.options.Board.Counters().Wallets)
 	may := others+wallets < int64(f.options.FaucetWallets) && f.callers.Gift(from)
 	if !may {

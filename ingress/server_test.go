@@ -179,14 +179,15 @@ func TestFaucetGivesAgain(t *testing.T) {
 	}
 	bob := trader("bob").Address
 	no, _ := h.board.Directory.Wallet(bob)
-	if h.board.Directory.Owner(no) != no || h.server.faucet.pending.Load() != 0 {
-		t.Errorf("owner %d of %d, %d pending", h.board.Directory.Owner(no), no, h.server.faucet.pending.Load())
+	owner, pending := h.board.Directory.Owner(no), h.server.faucet.pending.Load()
+	if owner != no || pending != 0 {
+		t.Errorf("owner %d of %d, %d pending", owner, no, pending)
 	}
 }
 
-// TestFaucetGivesOnce: a gift that a leader's end has lost, or of which nobody knows whether it has
-// entered, is entered once more. The wallet has one gift in the end, also where a Link entered
-// behind the first: the Link makes an account, and an account gets no gift at the next derivation.
+// TestFaucetGivesOnce: the faucet enters a gift again if the leader ended or changed under the
+// first try, and not after other errors. The wallet then has one gift, whether the first try had
+// entered or not, and also if a Link made its account in between.
 func TestFaucetGivesOnce(t *testing.T) {
 	for _, c := range []struct {
 		lost          error // the answer to the first gift

@@ -237,7 +237,7 @@ func TestClusterTokens(t *testing.T) {
 	o := client.Operator{Admin: leader.admin, Data: leader.data}
 	_, err := o.Post("/admin/cluster/promote", map[string]string{"node": "d"}, time.Minute)
 	for end := time.Now().Add(patience); err != nil && strings.Contains(err.Error(), "no member is called") &&
-		time.Now().Before(end); { // who let d in may have shown that before the leader does
+		time.Now().Before(end); { // the node that let d in may show d before the leader does
 		time.Sleep(10 * time.Millisecond)
 		_, err = o.Post("/admin/cluster/promote", map[string]string{"node": "d"}, time.Minute)
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Bounds of a party's members. Two or three would wait longer for each other than the common check
-// saves.
+// Bounds of the number of members. Two or three members would lose more time by waiting for each
+// other than their common check saves.
 const (
 	Least = 4
 	Most  = 15

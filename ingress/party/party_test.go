@@ -94,7 +94,7 @@ func (c *watch) check(orders []int) {
 	}
 }
 
-// TestBring: one check has all orders that were brought, and one member at a time works.
+// TestBring: one check covers all orders that were brought, and one member at a time works.
 func TestBring(t *testing.T) {
 	for _, c := range []struct{ members, want string }{
 		{"abcdefghijklmno", "[0 1 2 3 4 5 6 7 8 9 10 11 12 13 14]"}, {"a", "[0]"},
